@@ -113,9 +113,9 @@ func TestValidateAService(t *testing.T) {
 	}
 }
 
-// TestValidateSaysWhatAKubeletRejects checks that a pod is valid, with a note, if podctl runs it and a kubelet would
+// TestValidateNotesKubeletRejections checks that a pod is valid, with a note, if podctl runs it and a kubelet would
 // reject it.
-func TestValidateSaysWhatAKubeletRejects(t *testing.T) {
+func TestValidateNotesKubeletRejections(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  dnsPolicy: ClusterFirst\n" +
 		"  nodeSelector: {disk: ssd}\n" +
 		"  securityContext: {sysctls: [{name: net.core.somaxconn, value: '1'}]}\n" +
@@ -143,15 +143,15 @@ func TestNamespaceOfAManifest(t *testing.T) {
 		"spec: {containers: [{name: a, image: b}]}\n"
 	for namespace, refused := range map[string]bool{"shop": false, "other": true} {
 		code, _, stderr := call(t, pod, "delete", "--runtime-endpoint", "unix:///nowhere.sock", "-n", namespace, "-")
-		if said := strings.Contains(stderr, "shop/web in the manifest is not in the namespace"); code != exit.Error ||
-			said != refused {
+		if printed := strings.Contains(stderr, "shop/web in the manifest is not in the namespace"); code != exit.Error ||
+			printed != refused {
 			t.Errorf("-n %s: exit code %d\n%s", namespace, code, stderr)
 		}
 	}
 }
 
-// TestSilentDocuments checks that reading a pipe without a writer ends with --timeout.
-func TestSilentDocuments(t *testing.T) {
+// TestPipeWithoutWriterTimesOut checks that reading a pipe without a writer ends with --timeout.
+func TestPipeWithoutWriterTimesOut(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pod.json")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
@@ -238,13 +238,13 @@ spec:
 	}
 }
 
-// TestFilesAreForTheirOwnerAlone checks the files that commands write to a path from the command line. They are
+// TestOutputFilesAreOwnerReadable checks the files that commands write to a path from the command line. They are
 // readable only for their owner, replace existing files, and are never written through a link of another user.
-func TestFilesAreForTheirOwnerAlone(t *testing.T) {
+func TestOutputFilesAreOwnerReadable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the owner of a link")
 	}
-	const nobody = 65534
+	const foreignUID = 65534
 	l := newLab(t)
 	run := func(args ...string) error {
 		if code, _, stderr := l.Call(args...); code != exit.OK {
@@ -273,10 +273,10 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 			os.Chmod(dir, 0o1777),
 			os.Mkdir(at("dir"), 0o700),
 			os.WriteFile(at("victim"), []byte("victim"), 0o600),
-			os.Symlink(at("victim"), at("link")), os.Lchown(at("link"), nobody, nobody),
-			os.Symlink(at("dir"), at("way")), os.Lchown(at("way"), nobody, nobody),
+			os.Symlink(at("victim"), at("link")), os.Lchown(at("link"), foreignUID, foreignUID),
+			os.Symlink(at("dir"), at("way")), os.Lchown(at("way"), foreignUID, foreignUID),
 			os.WriteFile(at("old"), []byte("his"), 0o600), os.Chmod(at("old"), 0o666),
-			os.Chown(at("old"), nobody, nobody))
+			os.Chown(at("old"), foreignUID, foreignUID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -303,9 +303,9 @@ func TestFilesAreForTheirOwnerAlone(t *testing.T) {
 	}
 }
 
-// TestDirectoryTakenForAName checks that an argument without a path is the name of a pod. If a directory has that name,
+// TestDirectoryNameAsPodName checks that an argument without a path is the name of a pod. If a directory has that name,
 // the error explains how to name it.
-func TestDirectoryTakenForAName(t *testing.T) {
+func TestDirectoryNameAsPodName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("stack", 0o700); err != nil {
 		t.Fatal(err)
@@ -319,9 +319,9 @@ func TestDirectoryTakenForAName(t *testing.T) {
 	}
 }
 
-// TestExportTakesOnePod checks that export refuses a manifest of two pods, because a kubelet would ignore the second
-// one.
-func TestExportTakesOnePod(t *testing.T) {
+// TestExportRefusesSeveralPods checks that export refuses a manifest of two pods, because a kubelet would ignore the
+// second one.
+func TestExportRefusesSeveralPods(t *testing.T) {
 	one := `{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: a, image: b}]}}`
 	code, stdout, stderr := call(t, one+"\n---\n"+strings.Replace(one, "web", "second", 1), "export", "-")
 	if code != exit.Error || stdout != "" || !strings.Contains(stderr, "contains 2 pods; name one of them") {
@@ -359,9 +359,9 @@ func TestPodsThatNeedMounts(t *testing.T) {
 	}
 }
 
-// TestNodeDownNamesWhatItCannotRead checks that node down reports unreadable checkpoints, because their pods may belong
-// to the node.
-func TestNodeDownNamesWhatItCannotRead(t *testing.T) {
+// TestNodeDownReportsUnreadableCheckpoints checks that node down reports unreadable checkpoints, because their pods may
+// belong to the node.
+func TestNodeDownReportsUnreadableCheckpoints(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
 	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "checkpoint.json"))
 	if err != nil || len(checkpoints) < 2 {

@@ -55,8 +55,8 @@ const (
 	anotherKey = "another key, of another machine."
 )
 
-// allTold returns everything that podctl prints and writes about the pod, including container annotations.
-func allTold(t *testing.T, value, key string) string {
+// allOutput returns everything that podctl prints and writes about the pod, including container annotations.
+func allOutput(t *testing.T, value, key string) string {
 	t.Helper()
 	l := newLab(t)
 	l.writeKey(key)
@@ -122,9 +122,9 @@ func unpackBundle(t *testing.T, path string) string {
 	}
 }
 
-// TestNothingTellsASecretToWhoTriesValues checks that output which depends on a Secret value also depends on the
+// TestOutputDependsOnTheMachineKey checks that output which depends on a Secret value also depends on the
 // machine's key. Without the key, a reader could find a value of six digits by trying all of them.
-func TestNothingTellsASecretToWhoTriesValues(t *testing.T) {
+func TestOutputDependsOnTheMachineKey(t *testing.T) {
 	words := func(text string) map[string]bool {
 		found := map[string]bool{}
 		for _, word := range regexp.MustCompile(`[0-9a-f]{8,}`).FindAllString(text, -1) {
@@ -132,8 +132,8 @@ func TestNothingTellsASecretToWhoTriesValues(t *testing.T) {
 		}
 		return found
 	}
-	text := allTold(t, "271828", oneKey)
-	here, other, there := words(text), words(allTold(t, "314159", oneKey)), words(allTold(t, "271828", anotherKey))
+	text := allOutput(t, "271828", oneKey)
+	here, other, there := words(text), words(allOutput(t, "314159", oneKey)), words(allOutput(t, "271828", anotherKey))
 	depend := 0
 	for word := range here {
 		if other[word] {

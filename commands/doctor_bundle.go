@@ -52,7 +52,7 @@ func writeBundle(
 	versions := clientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""
 	if answers {
-		b.problems = append(b.problems, askRuntime(ctx, sess, &versions))
+		b.problems = append(b.problems, queryRuntime(ctx, sess, &versions))
 	}
 	b.addDocument("version.json", versions, b.redactor)
 	for _, p := range applied {

@@ -108,9 +108,9 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestOrdinaryWordsAsSecrets checks that documents stay readable if the values of a Secret are common words. The words
+// TestCommonWordsAsSecrets checks that documents stay readable if the values of a Secret are common words. The words
 // are hidden only in text from other programs.
-func TestOrdinaryWordsAsSecrets(t *testing.T) {
+func TestCommonWordsAsSecrets(t *testing.T) {
 	desired := &podspec.Desired{Pod: &v1.Pod{}, Objects: podspec.Objects{Secrets: map[string]*v1.Secret{"s": {Data: map[string][]byte{
 		"a": []byte("2026"),
 		"b": []byte("default"),
@@ -143,8 +143,8 @@ func TestOrdinaryWordsAsSecrets(t *testing.T) {
 	}
 }
 
-// TestDoctorWithOrdinaryWordsAsSecrets checks that a Secret with common words does not change the output of doctor.
-func TestDoctorWithOrdinaryWordsAsSecrets(t *testing.T) {
+// TestDoctorWithCommonWordsAsSecrets checks that a Secret with common words does not change the output of doctor.
+func TestDoctorWithCommonWordsAsSecrets(t *testing.T) {
 	l := newLab(t)
 	manifest := l.Path("web.yaml")
 	text := strings.Replace(rotated, `{config: '{"db":{"host":"db.example.com","password":"SECRET"}}'}`,

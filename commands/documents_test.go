@@ -50,8 +50,8 @@ func contentsOf(t *testing.T, pattern string) string {
 	return all.String()
 }
 
-// TestThreatsHaveTheirTests checks that each line of the threat model names a test, and that the test exists.
-func TestThreatsHaveTheirTests(t *testing.T) {
+// TestThreatModelNamesTests checks that each line of the threat model names a test, and that the test exists.
+func TestThreatModelNamesTests(t *testing.T) {
 	page := contentsOf(t, "../docs/security.md")
 	there := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, entry os.DirEntry, err error) error {

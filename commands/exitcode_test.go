@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// takers returns the commands that take a pod or its manifest, with POD as the placeholder.
-func takers() []string {
+// podCommands returns the commands that take a pod or its manifest, with POD as the placeholder.
+func podCommands() []string {
 	return []string{
 		"plan POD", "diff POD", "apply POD", "run POD", "restart POD", "probe POD", "delete POD", "get POD",
 		"describe POD", "events POD",
@@ -40,7 +40,7 @@ func TestCodesAreListed(t *testing.T) {
 	}
 	interrupted, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, line := range takers() {
+	for _, line := range podCommands() {
 		bad := strings.Fields(strings.ReplaceAll(line, "POD", "bad.yaml"))
 		good := strings.Fields(strings.ReplaceAll(line, "POD", "good.yaml"))
 		checkListed(t.Context(), t, bad)
@@ -112,8 +112,8 @@ func TestReadmeListsTheCodes(t *testing.T) {
 	}
 }
 
-// TestDeadRuntimeIsNoAbsentPod checks that a missing pod exits with 127, and an unreachable runtime with 126.
-func TestDeadRuntimeIsNoAbsentPod(t *testing.T) {
+// TestExitCodeOfUnreachableRuntime checks that a missing pod exits with 127, and an unreachable runtime with 126.
+func TestExitCodeOfUnreachableRuntime(t *testing.T) {
 	dir := commandstest.Applied(t, commandstest.Pods)
 	for _, line := range []string{"exec POD -- true", "attach POD", "debug POD --image i"} {
 		for pod, want := range map[string]int{"hello": exit.ExecFailed, "nobody": exit.NotFound} {

@@ -79,7 +79,7 @@ func quotings() []func(string) string {
 }
 
 // told returns a text as each kind of output prints it.
-func told(t *testing.T, d *podspec.Desired, text string) []string {
+func reported(t *testing.T, d *podspec.Desired, text string) []string {
 	t.Helper()
 	checkpoint := &state.Checkpoint{Memory: model.Memory{Applied: d}}
 	redactor := checkpoint.Redactor(nil)
@@ -131,7 +131,7 @@ func FuzzRedact(f *testing.F) {
 			"it failed: " + twice + " (it did)", twice, "it failed: " + twice[:len(twice)-tail],
 			twice[head:] + " is it", "it is " + twice[:len(twice)-tail] + "…",
 		} {
-			for i, out := range told(t, d, text) {
+			for i, out := range reported(t, d, text) {
 				for _, part := range runsOf(leaf, ways) {
 					if strings.Contains(out, part) {
 						t.Fatalf("output %d has %q of %q: %q", i, part, leaf, out)

@@ -64,9 +64,9 @@ func store(pod *v1.Pod) {
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
 }
 
-// TestValidateRefusesWhatTheAPIServerRefuses compares the field paths of `validate -o json` with those of the API
+// TestValidateAgreesWithTheAPIServer compares the field paths of `validate -o json` with those of the API
 // server.
-func TestValidateRefusesWhatTheAPIServerRefuses(t *testing.T) {
+func TestValidateAgreesWithTheAPIServer(t *testing.T) {
 	type row struct {
 		ID       string `json:"id"`
 		Manifest string `json:"manifest"`

@@ -35,7 +35,7 @@ type goldenContState struct {
 	LastExitCode *int32 `json:"lastExitCode"`
 }
 
-func statusInFewWords(pod *v1.Pod) *goldenStatus {
+func goldenStatusOf(pod *v1.Pod) *goldenStatus {
 	s := &goldenStatus{Phase: pod.Status.Phase, Conditions: map[string]goldenCondition{}}
 	for _, ip := range pod.Status.PodIPs {
 		s.PodIPs = append(s.PodIPs, ip.IP)
@@ -45,12 +45,12 @@ func statusInFewWords(pod *v1.Pod) *goldenStatus {
 			s.Conditions[string(c.Type)] = goldenCondition{c.Status, c.Reason, c.Message}
 		}
 	}
-	s.InitContainers = statesInFewWords(pod.Status.InitContainerStatuses)
-	s.Containers = statesInFewWords(pod.Status.ContainerStatuses)
+	s.InitContainers = containerStates(pod.Status.InitContainerStatuses)
+	s.Containers = containerStates(pod.Status.ContainerStatuses)
 	return s
 }
 
-func statesInFewWords(statuses []v1.ContainerStatus) map[string]goldenContState {
+func containerStates(statuses []v1.ContainerStatus) map[string]goldenContState {
 	states := map[string]goldenContState{}
 	for i := range statuses {
 		s := &statuses[i]
@@ -90,7 +90,7 @@ func TestStatusAgreesWithTheKubelet(t *testing.T) {
 			t.Fatalf("%s: exit code %d: %s", r.ID, code, errs)
 		}
 		rows++
-		if diff := gocmp.Diff(want, statusInFewWords(&list.Items[0]), equateEmpty); diff != "" {
+		if diff := gocmp.Diff(want, goldenStatusOf(&list.Items[0]), equateEmpty); diff != "" {
 			t.Errorf("%s (%s): -kubelet +podctl\n%s", r.ID, r.Group, diff)
 		}
 	})

@@ -127,9 +127,9 @@ func TestOnePodHidesNoOther(t *testing.T) {
 // isDocument reports whether a command line prints a document, which contains only observed pods.
 func isDocument(args []string) bool { return slices.Contains(args, "json") && args[0] != "get" }
 
-// TestASilentPodHidesNoOther checks that the other pods are shown if the runtime does not answer for one of them before
-// the timeout. This is the timeout of the request or of the command.
-func TestASilentPodHidesNoOther(t *testing.T) {
+// TestUnresponsivePodDoesNotHideOthers checks that the other pods are shown if the runtime does not answer for one of
+// them before the timeout. This is the timeout of the request or of the command.
+func TestUnresponsivePodDoesNotHideOthers(t *testing.T) {
 	l := hanging(t)
 	for _, flag := range []string{"--request-timeout", "--timeout"} {
 		for _, args := range [][]string{
@@ -155,8 +155,8 @@ func containsAll(text string, words ...string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// TestAPlanOfSomeIsNotSaved checks that an incomplete plan is not saved.
-func TestAPlanOfSomeIsNotSaved(t *testing.T) {
+// TestIncompletePlanIsNotSaved checks that an incomplete plan is not saved.
+func TestIncompletePlanIsNotSaved(t *testing.T) {
 	l := silent(t, "PodSandboxStatus")
 	code, stdout, stderr := l.Call("plan", "--save", l.Path("plan.json"))
 	if code != exit.Error || !strings.Contains(stderr, "the plan is not saved") || !strings.Contains(stdout, "above") {
@@ -167,8 +167,8 @@ func TestAPlanOfSomeIsNotSaved(t *testing.T) {
 	}
 }
 
-// TestARuntimeThatIsGoneIsOneError checks that an error which affects all pods is printed once.
-func TestARuntimeThatIsGoneIsOneError(t *testing.T) {
+// TestMissingRuntimeIsOneError checks that an error which affects all pods is printed once.
+func TestMissingRuntimeIsOneError(t *testing.T) {
 	l := silent(t, "PodSandboxStatus")
 	l.Close()
 	for _, args := range [][]string{

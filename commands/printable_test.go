@@ -17,9 +17,9 @@ import (
 const evil = "a\x1b[31mb\u009b1mc\u061cd\u200ee\u200ff\u202eg\u2066h\u2069i\u2028j\u2029k\u200bl" +
 	"\ufeffm\u00adn\U000e0041o\u0085p\x7fq\x00r\u2060s"
 
-// TestMessagesForgeNothing checks that the message of a program cannot imitate a line of podctl's output, or control a
-// terminal.
-func TestMessagesForgeNothing(t *testing.T) {
+// TestMessagesCannotImitateOutput checks that the message of a program cannot imitate a line of podctl's output, or
+// control a terminal.
+func TestMessagesCannotImitateOutput(t *testing.T) {
 	l := newLab(t)
 	forged := "gone\nName:               other\nEvents:\n  Normal  Forged\npod default/web deleted\n" +
 		"podctl: forged\r" + evil

@@ -100,7 +100,7 @@ func removeGarbage(ctx context.Context, engine *runtime.Engine, one gc.Garbage) 
 		if one.Kind == gc.GarbageFullLog {
 			verb = "rotating"
 		}
-		return fmt.Errorf("%s %s%s: %w", verb, one.What(), ofPod(&one), err)
+		return fmt.Errorf("%s %s%s: %w", verb, one.Describe(), ofPod(&one), err)
 	}
 	return err
 }
@@ -140,7 +140,7 @@ func showGarbage(sess *session.Session, o *pruneOptions, garbage []gc.Garbage) e
 		if one.Size > 0 {
 			size = view.Size(one.Size)
 		}
-		rows = append(rows, []string{cmp.Or(one.Whose(), "-"), one.What(), size, one.Reason})
+		rows = append(rows, []string{cmp.Or(one.PodText(), "-"), one.Describe(), size, one.Reason})
 	}
 	if err := terminal.Table(sess.IO.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
 		return err
@@ -166,5 +166,5 @@ func ofPod(one *gc.Garbage) string {
 	if one.Kind == gc.GarbageClaim {
 		return ""
 	}
-	return " of pod " + one.Whose()
+	return " of pod " + one.PodText()
 }

@@ -36,9 +36,9 @@ spec:
     envFrom: [{secretRef: {name: s}}]
 `
 
-// TestNoOutputTellsASecret checks that no output has a Secret value, even if a program, the runtime or a probe repeats
-// it quoted, encoded or cut off. This includes values from before a rotation.
-func TestNoOutputTellsASecret(t *testing.T) {
+// TestNoOutputContainsASecret checks that no output has a Secret value, even if a program, the runtime or a probe
+// repeats it quoted, encoded or cut off. This includes values from before a rotation.
+func TestNoOutputContainsASecret(t *testing.T) {
 	const before, after = "9fK2&xQ7\"vLm4Zp8Wt1", "swordfish-5Hn3Jd6Rb0Yc"
 	l := newLab(t)
 	manifest := l.Path("web.yaml")
@@ -131,9 +131,9 @@ func TestNoOutputTellsASecret(t *testing.T) {
 	}
 }
 
-// TestFailedStartsTellNoSecret checks that apply does not print an environment that the runtime quotes in the error of
-// a start, in any output format.
-func TestFailedStartsTellNoSecret(t *testing.T) {
+// TestFailedStartsContainNoSecret checks that apply does not print an environment that the runtime quotes in the error
+// of a start, in any output format.
+func TestFailedStartsContainNoSecret(t *testing.T) {
 	const secret = "pa ss\"w&rd-9fK2xQ7vLm4"
 	quoted := fmt.Sprintf("%q", secret)
 	l := newLab(t)
@@ -154,9 +154,9 @@ func TestFailedStartsTellNoSecret(t *testing.T) {
 	}
 }
 
-// TestUnknownSecretsAreNotTold checks that podctl withholds messages of pods whose checkpoint is missing or unreadable,
-// because their Secrets are unknown. A manifest has the Secrets.
-func TestUnknownSecretsAreNotTold(t *testing.T) {
+// TestMessagesAreWithheldWithoutCheckpoint checks that podctl withholds messages of pods whose checkpoint is missing or
+// unreadable, because their Secrets are unknown. A manifest has the Secrets.
+func TestMessagesAreWithheldWithoutCheckpoint(t *testing.T) {
 	const secret = "swordfish-5Hn3Jd6Rb0Yc"
 	for name, lose := range map[string]func(checkpoint string) error{
 		"damaged": func(checkpoint string) error { return os.WriteFile(checkpoint, []byte(`{"x`), 0o600) },
@@ -186,8 +186,8 @@ func TestUnknownSecretsAreNotTold(t *testing.T) {
 				}
 			}
 			for _, c := range []struct {
-				says string
-				args []string
+				wantMessage string
+				args        []string
 			}{
 				{"(message withheld: ", []string{"get", "-A", "-o", "json"}},
 				{"", []string{"events", "-A", "-o", "json"}},
@@ -198,8 +198,8 @@ func TestUnknownSecretsAreNotTold(t *testing.T) {
 				{"", []string{"plan", manifest, "-o", "json"}},
 			} {
 				_, stdout, stderr := l.Call(c.args...)
-				if strings.Contains(stdout+stderr, secret[:9]) || !strings.Contains(stdout, c.says) {
-					t.Errorf("%v: want %q\n%s%s", c.args, c.says, stdout, stderr)
+				if strings.Contains(stdout+stderr, secret[:9]) || !strings.Contains(stdout, c.wantMessage) {
+					t.Errorf("%v: want %q\n%s%s", c.args, c.wantMessage, stdout, stderr)
 				}
 			}
 			packed := fmt.Sprint(commandstest.Unpack(t, l.Path("bundle.tar.gz")))

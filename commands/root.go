@@ -154,7 +154,7 @@ func (p *program) end() error {
 	if p.cancel != nil {
 		p.cancel()
 	}
-	p.sess.Settle()
+	p.sess.WaitForServices()
 	_ = p.sess.Close() // The process ends, or continues without the connection.
 	return p.profile.Stop()
 }

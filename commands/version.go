@@ -58,7 +58,7 @@ func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) er
 	doc := clientVersion()
 	var err error
 	if !o.client {
-		err = askRuntime(cmd.Context(), sess, &doc)
+		err = queryRuntime(cmd.Context(), sess, &doc)
 	}
 	if terminal.IsDocument(o.output) {
 		if werr := terminal.WriteDocument(sess.IO.Out, o.output, doc); werr != nil {
@@ -88,7 +88,7 @@ func clientVersion() versionDocument {
 	return doc
 }
 
-func askRuntime(ctx context.Context, sess *session.Session, doc *versionDocument) error {
+func queryRuntime(ctx context.Context, sess *session.Session, doc *versionDocument) error {
 	client, err := sess.Client()
 	if err != nil {
 		return err

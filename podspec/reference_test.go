@@ -30,8 +30,8 @@ func TestUnresolved(t *testing.T) {
 	}
 }
 
-// TestBinaryDataIsNoEnvironment checks that a key only in binaryData can be a file, but not a variable.
-func TestBinaryDataIsNoEnvironment(t *testing.T) {
+// TestBinaryDataIsNotAVariable checks that a key only in binaryData can be a file, but not a variable.
+func TestBinaryDataIsNotAVariable(t *testing.T) {
 	const text = podspectest.Minimal + `    env:
     - {name: A, valueFrom: {configMapKeyRef: {name: c, key: blob}}}
     - {name: B, valueFrom: {configMapKeyRef: {name: c, key: blob, optional: true}}}

@@ -10,9 +10,9 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestResizeThatFailedIsStillToBeMade checks that the next pass replaces a container that still has its old resources,
+// TestFailedResizeIsRetried checks that the next pass replaces a container that still has its old resources,
 // whatever prevented its replacement.
-func TestResizeThatFailedIsStillToBeMade(t *testing.T) {
+func TestFailedResizeIsRetried(t *testing.T) {
 	const limits = "resources: {limits: {memory: 64Mi}}, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]"
 	pod := strings.Replace(tripPod("web"), "name: a, image: 'i:1'", "name: a, image: 'i:1', "+limits, 1)
 	f := newFaultLab(t, faultShape{before: pod})

@@ -145,9 +145,9 @@ func TestStoredClaimNamesThatArePaths(t *testing.T) {
 	}
 }
 
-// TestRotationLeadsNowhere checks a container that replaces a log directory by a link. The target of the link is
+// TestRotationDoesNotFollowLinks checks a container that replaces a log directory by a link. The target of the link is
 // neither renamed nor removed.
-func TestRotationLeadsNowhere(t *testing.T) {
+func TestRotationDoesNotFollowLinks(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["two containers"].after})
 	ref := model.RefOf(f.load(faultShapes()["two containers"].after).Pod)
 	path := ok(f.layout.Pod(ref.UID).Logs(ref.Namespace, ref.Name).File("a", 0))
@@ -176,8 +176,8 @@ func TestRotationLeadsNowhere(t *testing.T) {
 	}
 }
 
-// TestAStartWritesNowhereElse checks that the runtime does not follow a link that replaced the next log.
-func TestAStartWritesNowhereElse(t *testing.T) {
+// TestStartDoesNotFollowLogLinks checks that the runtime does not follow a link that replaced the next log.
+func TestStartDoesNotFollowLogLinks(t *testing.T) {
 	l := newLab(t, "i:1")
 	pod := podNamed("web", "")
 	d := l.manifest(pod)

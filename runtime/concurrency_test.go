@@ -107,9 +107,9 @@ func TestAnotherManifestEndsAWait(t *testing.T) {
 	}
 }
 
-// TestStoredManifestDoesNotComeBack checks a command with podctl's own copy of a manifest, such as apply --all, that
-// was waiting while the pod was changed or deleted.
-func TestStoredManifestDoesNotComeBack(t *testing.T) {
+// TestOutdatedStoredManifestIsNotApplied checks a command with podctl's own copy of a manifest, such as apply --all,
+// that was waiting while the pod was changed or deleted.
+func TestOutdatedStoredManifestIsNotApplied(t *testing.T) {
 	f := newFaultLab(t, faultShape{before: faultShapes()["sidecar"].after})
 	applied, _, err := state.Applied(f.layout)
 	if err != nil || len(applied) != 1 {
@@ -267,9 +267,9 @@ func TestLockTimeout(t *testing.T) {
 	for name, act := range lockers() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := make(chan string, 10)
+			output := make(chan string, 10)
 			engine := NewEngine(f.engine.Client, Settings{
-				Layout: f.layout, Now: f.clock.Now, LockTimeout: 2 * filelock.Patience, Waiting: func(text string) { said <- text },
+				Layout: f.layout, Now: f.clock.Now, LockTimeout: 2 * filelock.Patience, Waiting: func(text string) { output <- text },
 			})
 			err := act(t.Context(), engine, d)
 			for _, part := range []string{
@@ -281,9 +281,9 @@ func TestLockTimeout(t *testing.T) {
 					t.Errorf("%v lacks %q", err, part)
 				}
 			}
-			close(said)
-			if text := <-said; len(said) > 0 || !strings.HasPrefix(text, "pod default/web: waiting for pid ") {
-				t.Errorf("while it waited it printed %q, and %d times more", text, len(said))
+			close(output)
+			if text := <-output; len(output) > 0 || !strings.HasPrefix(text, "pod default/web: waiting for pid ") {
+				t.Errorf("while it waited it printed %q, and %d times more", text, len(output))
 			}
 		})
 	}

@@ -66,17 +66,17 @@ spec:
   containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v}]}]
 `
 
-// TestClaimsOutliveWhatCannotBeRead checks that a deletion with claims keeps a claim that another pod uses, or may use
-// because its checkpoint is unreadable, and reports why.
-func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
+// TestClaimsStayWithUnreadableCheckpoints checks that a deletion with claims keeps a claim that another pod uses, or
+// may use because its checkpoint is unreadable, and reports why.
+func TestClaimsStayWithUnreadableCheckpoints(t *testing.T) {
 	for name, c := range map[string]struct {
 		other, checkpoint string
-		says              string
+		wantMessage       string
 	}{
-		"another pod has it":        {other: "data", says: "pod default/other uses it"},
-		"one that is damaged":       {other: "data", checkpoint: "{", says: "it is damaged"},
-		"one of a newer podctl":     {other: "data", checkpoint: `{"version":2}`, says: "it was written by a newer podctl"},
-		"of another's own manifest": {other: "else", checkpoint: "{", says: "it is damaged"},
+		"another pod has it":        {other: "data", wantMessage: "pod default/other uses it"},
+		"one that is damaged":       {other: "data", checkpoint: "{", wantMessage: "it is damaged"},
+		"one of a newer podctl":     {other: "data", checkpoint: `{"version":2}`, wantMessage: "it was written by a newer podctl"},
+		"of another's own manifest": {other: "else", checkpoint: "{", wantMessage: "it is damaged"},
 		"no pod has it":             {other: "else"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,11 +96,11 @@ func TestClaimsOutliveWhatCannotBeRead(t *testing.T) {
 			}
 			warnings := f.deleteWithClaims(d)
 			dir := ok(f.layout.Pod(d.Pod.UID).Claims().Dir(state.Claim{Namespace: "default", Name: "data"}))
-			if _, err := os.Stat(dir); (err == nil) != (c.says != "") {
+			if _, err := os.Stat(dir); (err == nil) != (c.wantMessage != "") {
 				t.Errorf("the claim: %v", err)
 			}
-			if !strings.Contains(warnings, c.says) || (c.says == "") != (warnings == "") {
-				t.Errorf("warned %q, want %q", warnings, c.says)
+			if !strings.Contains(warnings, c.wantMessage) || (c.wantMessage == "") != (warnings == "") {
+				t.Errorf("warned %q, want %q", warnings, c.wantMessage)
 			}
 			if c.checkpoint != "" && (!strings.Contains(warnings, checkpoint) ||
 				!strings.Contains(warnings, dir) || strings.Contains(warnings, "not harmed")) {

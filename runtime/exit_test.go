@@ -46,12 +46,12 @@ func TestReplacementStartsOnceNoProcessIsLeft(t *testing.T) {
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, KillAfter: func() {
 		early = eventually(func() bool { return f.proxy.Count("StartContainer") > 0 })
 	}})
-	told := f.apply(t, edited)
+	reported := f.apply(t, edited)
 	if !early {
 		t.Error("the start waited for the runtime's answer to the stop")
 	}
-	if stop, start := slices.Index(told, "StopContainer"), slices.Index(told, "StartContainer"); stop < 0 || stop > start {
-		t.Errorf("reported in the order %v", told)
+	if stop, start := slices.Index(reported, "StopContainer"), slices.Index(reported, "StartContainer"); stop < 0 || stop > start {
+		t.Errorf("reported in the order %v", reported)
 	}
 }
 
@@ -66,9 +66,9 @@ func TestReplacementWaitsForTheLastProcess(t *testing.T) {
 	}
 }
 
-// TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor checks a runtime that reports a container as running although
+// TestFailedStopAfterReplacementBegan checks a runtime that reports a container as running although
 // its processes are gone. The pass fails, and the next one stops the container.
-func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
+func TestFailedStopAfterReplacementBegan(t *testing.T) {
 	f, edited := replacement(t)
 	f.restart(f.engine.Client, func(s *Settings) { s.Cgroups = dying{s.Cgroups} })
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, Fail: codes.Internal})
@@ -85,9 +85,9 @@ func TestStopThatFailsAfterItsReplacementBeganIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// TestReplacementWaitsForWhatNobodySees checks that the runtime's answer counts if the container's processes are not
-// visible.
-func TestReplacementWaitsForWhatNobodySees(t *testing.T) {
+// TestReplacementWaitsForInvisibleProcesses checks that the runtime's answer counts if the container's processes are
+// not visible.
+func TestReplacementWaitsForInvisibleProcesses(t *testing.T) {
 	f, edited := replacement(t)
 	f.restart(f.engine.Client, func(s *Settings) { s.Cgroups = unseen{s.Cgroups} })
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Delay: 50 * time.Millisecond, KillAfter: func() {
@@ -100,17 +100,17 @@ func TestReplacementWaitsForWhatNobodySees(t *testing.T) {
 }
 
 // apply makes a pass, and returns the kinds of its steps in the order in which their ends were reported.
-func (f *faultLab) apply(t *testing.T, text string) (told []string) {
+func (f *faultLab) apply(t *testing.T, text string) (reported []string) {
 	t.Helper()
 	outcome, err := f.engine.Pods.Apply(t.Context(), f.load(text), executor.Options{Report: func(ev executor.Event) {
 		if ev.Kind == executor.StepDone {
-			told = append(told, string(ev.Step.Kind))
+			reported = append(reported, string(ev.Step.Kind))
 		}
 	}})
 	if err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome.Err())
 	}
-	return told
+	return reported
 }
 
 func eventually(done func() bool) bool {
@@ -123,9 +123,9 @@ func eventually(done func() bool) bool {
 	return false
 }
 
-// TestNothingIsStoppedForWhatARuntimeRefuses checks that a container keeps running if its replacement can never be
+// TestContainerWithImpossibleReplacementRuns checks that a container keeps running if its replacement can never be
 // created.
-func TestNothingIsStoppedForWhatARuntimeRefuses(t *testing.T) {
+func TestContainerWithImpossibleReplacementRuns(t *testing.T) {
 	for field, word := range map[string]string{
 		"workingDir: data": "not an absolute path",
 		"securityContext: {seccompProfile: {type: Localhost, localhostProfile: missing.json}}": "missing.json",

@@ -279,9 +279,9 @@ func TestStopThatLosesItsAnswer(t *testing.T) {
 	}
 }
 
-// TestStopThatNobodyCanJudge checks a container in unknown state that the runtime cannot stop. Nothing starts beside
+// TestStopInUnknownState checks a container in unknown state that the runtime cannot stop. Nothing starts beside
 // it.
-func TestStopThatNobodyCanJudge(t *testing.T) {
+func TestStopInUnknownState(t *testing.T) {
 	f := newFaultLab(t, faultShapes()["replace"])
 	f.server.Forget("a")
 	f.proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Fail: codes.Unknown, Text: "failed to kill task"})
@@ -313,8 +313,8 @@ func TestPostStartHookCutOff(t *testing.T) {
 	}
 }
 
-// TestInterruptIsNoFailure checks that a canceled step is not recorded as a failure of the pod.
-func TestInterruptIsNoFailure(t *testing.T) {
+// TestInterruptIsNotRecorded checks that a canceled step is not recorded as a failure of the pod.
+func TestInterruptIsNotRecorded(t *testing.T) {
 	text := strings.Replace(faultShapes()["hooks"].after,
 		"preStop: {exec: {command: [/demo, exit, '0']}}", "preStop: {sleep: {seconds: 30}}", 1)
 	text = strings.Replace(text, "terminationGracePeriodSeconds: 1", "terminationGracePeriodSeconds: 60", 1)
@@ -336,9 +336,9 @@ func TestInterruptIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestRecordThatStays checks a runtime that cannot remove a record, because an object behind it is not found. The
-// record counts as deleted only once the runtime no longer lists it.
-func TestRecordThatStays(t *testing.T) {
+// TestRecordThatCannotBeRemoved checks a runtime that cannot remove a record, because an object behind it is not found.
+// The record counts as deleted only once the runtime no longer lists it.
+func TestRecordThatCannotBeRemoved(t *testing.T) {
 	for _, method := range []string{"RemoveContainer", "RemovePodSandbox"} {
 		f := newFaultLab(t, faultShapes()["delete"])
 		f.proxy.Disturb(runtimetest.Disturbance{Method: method, Nth: 1, Fail: codes.NotFound, Text: "get container info: not found"})

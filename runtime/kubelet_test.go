@@ -12,9 +12,9 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// TestLiveKubeletKeepsPassesFromChanging checks that beside a kubelet nothing starts and nothing is recorded, unless
+// TestPassesBesideALiveKubelet checks that beside a kubelet nothing starts and nothing is recorded, unless
 // the user allows it. Passes without changes and deletions work.
-func TestLiveKubeletKeepsPassesFromChanging(t *testing.T) {
+func TestPassesBesideALiveKubelet(t *testing.T) {
 	f := newFaultLab(t, faultShape{})
 	d := f.load(tripPod("web"))
 	f.restart(f.engine.Client, func(s *Settings) {

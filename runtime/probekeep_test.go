@@ -69,9 +69,9 @@ func (l *probeLab) unhealthy() (count int) {
 	return count
 }
 
-// TestOneProbeIsAsked checks that a probe of a known container runs without an observation of its pod, and three times
+// TestSingleProbeRuns checks that a probe of a known container runs without an observation of its pod, and three times
 // if it cannot run.
-func TestOneProbeIsAsked(t *testing.T) {
+func TestSingleProbeRuns(t *testing.T) {
 	l := newProbeLab(t, model.Liveness, "1")
 	c := &l.desired.Pod.Spec.Containers[0]
 	target := probe.Target{ContainerID: l.running(), Container: c}
@@ -128,11 +128,11 @@ func TestNothingIsWrittenAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent, told := a, a
-	silent.IsEvent, told.Changed = false, false
-	told.Record.Run = 7
+	silent, reported := a, a
+	silent.IsEvent, reported.Changed = false, false
+	reported.Record.Run = 7
 	l.keepAnswers(silent)
-	l.keepAnswers(told)
+	l.keepAnswers(reported)
 	l.keepAnswers()
 	after, err := os.Stat(path)
 	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
@@ -157,8 +157,8 @@ func (l *probeLab) marked() {
 	}
 }
 
-// TestReadinessGoesOn checks that readiness is recorded while a pod is being deleted.
-func TestReadinessGoesOn(t *testing.T) {
+// TestReadinessDuringDeletion checks that readiness is recorded while a pod is being deleted.
+func TestReadinessDuringDeletion(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	a := l.answer(probe.Failure)
 	l.marked()
@@ -200,9 +200,9 @@ func TestAnswersThatAreNotKept(t *testing.T) {
 	}
 }
 
-// TestAgentTakesNothingBack checks that a newer result or decision of another process stays, unless its time is only in
-// the future.
-func TestAgentTakesNothingBack(t *testing.T) {
+// TestAgentKeepsNewerResults checks that a newer result or decision of another process stays, unless its time is only
+// in the future.
+func TestAgentKeepsNewerResults(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind  model.ProbeType
 		after time.Duration
@@ -236,9 +236,9 @@ func TestAgentTakesNothingBack(t *testing.T) {
 	}
 }
 
-// TestRecordsOfContainersThatAreGone checks that they are removed with the next recorded result. If the runtime does
+// TestRecordsOfRemovedContainers checks that they are removed with the next recorded result. If the runtime does
 // not list its containers, they stay.
-func TestRecordsOfContainersThatAreGone(t *testing.T) {
+func TestRecordsOfRemovedContainers(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	old := l.answer(probe.Failure)
 	l.keepAnswers(old)

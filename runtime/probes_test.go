@@ -87,9 +87,9 @@ func (l *probeLab) records() probe.Memory {
 	return j.Probes
 }
 
-// TestSlowProbesTakeNothingBack checks that with two concurrent processes the later probe counts, in any order of their
+// TestLaterProbeCounts checks that with two concurrent processes the later probe counts, in any order of their
 // writes. No container that has passed is stopped.
-func TestSlowProbesTakeNothingBack(t *testing.T) {
+func TestLaterProbeCounts(t *testing.T) {
 	for _, kind := range model.ProbeTypes() {
 		t.Run(string(kind), func(t *testing.T) {
 			l := newProbeLab(t, kind, "1")
@@ -109,9 +109,9 @@ func TestSlowProbesTakeNothingBack(t *testing.T) {
 	}
 }
 
-// TestWhatIsDecidedStays checks that a startup probe that has passed is not undone by a run that began before and
+// TestPassedStartupProbeStays checks that a startup probe that has passed is not undone by a run that began before and
 // counts after.
-func TestWhatIsDecidedStays(t *testing.T) {
+func TestPassedStartupProbeStays(t *testing.T) {
 	l := newProbeLab(t, model.Startup, "1")
 	passed := l.ask(false)
 	l.clock.Advance(20 * time.Second)
@@ -150,9 +150,9 @@ func TestProbesCountAfterTheClockWasSetBack(t *testing.T) {
 	}
 }
 
-// TestSlowProbesForgetNoOther checks that a process keeps another process's record of a container that it has not seen
-// yet, and removes those of removed containers.
-func TestSlowProbesForgetNoOther(t *testing.T) {
+// TestSlowProbesKeepOtherRecords checks that a process keeps another process's record of a container that it has not
+// seen yet, and removes those of removed containers.
+func TestSlowProbesKeepOtherRecords(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	slow := l.ask(true)
 	old := slow.reports[0].ContainerID
@@ -226,8 +226,8 @@ func TestStaleFailureIsActedOn(t *testing.T) {
 	}
 }
 
-// TestTimeoutTellsWhatProbesSaid checks that the error of a timeout explains why the pod is not ready.
-func TestTimeoutTellsWhatProbesSaid(t *testing.T) {
+// TestTimeoutNamesProbeMessages checks that the error of a timeout explains why the pod is not ready.
+func TestTimeoutNamesProbeMessages(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	l.fails = true
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)

@@ -18,7 +18,7 @@ import (
 // propagation on a private mount, because a runtime refuses to create it.
 func TestNothingIsStoppedForAMountThatIsNotShared(t *testing.T) {
 	dir := t.TempDir()
-	mountAnew(t, dir)
+	mountSeparately(t, dir)
 	for flag, word := range map[uintptr]string{unix.MS_PRIVATE: "is not shared", unix.MS_SHARED: ""} {
 		if err := unix.Mount("", dir, "", flag, ""); err != nil {
 			t.Fatal(err)
@@ -37,8 +37,8 @@ func TestNothingIsStoppedForAMountThatIsNotShared(t *testing.T) {
 	}
 }
 
-// mountAnew makes a directory a separate mount until the test is over.
-func mountAnew(t *testing.T, dir string) {
+// mountSeparately makes a directory a separate mount until the test is over.
+func mountSeparately(t *testing.T, dir string) {
 	t.Helper()
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func shareHostPaths(t *testing.T, pod *v1.Pod) {
 			if err := os.MkdirAll(vol.HostPath.Path, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			mountAnew(t, vol.HostPath.Path)
+			mountSeparately(t, vol.HostPath.Path)
 			if err := unix.Mount("", vol.HostPath.Path, "", unix.MS_SHARED, ""); err != nil {
 				t.Fatal(err)
 			}

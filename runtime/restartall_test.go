@@ -28,8 +28,8 @@ spec:
   - {name: b, image: 'i:1'}
 `
 
-// inFewWords describes the pod's phase and, by container, state, restart count and last end.
-func (f *faultLab) inFewWords(text string) []string {
+// describe describes the pod's phase and, by container, state, restart count and last end.
+func (f *faultLab) describe(text string) []string {
 	f.t.Helper()
 	pods, err := f.engine.Lister.List(f.t.Context(), []*podspec.Desired{f.load(text)})
 	if err != nil {
@@ -39,12 +39,12 @@ func (f *faultLab) inFewWords(text string) []string {
 	words := []string{string(status.Phase)}
 	for _, s := range append(status.InitContainerStatuses, status.ContainerStatuses...) {
 		words = append(words, fmt.Sprintf("%s %s %d%s",
-			s.Name, stateInAWord(s.State), s.RestartCount, endInFewWords(s.LastTerminationState)))
+			s.Name, stateText(s.State), s.RestartCount, endText(s.LastTerminationState)))
 	}
 	return words
 }
 
-func stateInAWord(s v1.ContainerState) string {
+func stateText(s v1.ContainerState) string {
 	switch {
 	case s.Running != nil:
 		return "Running"
@@ -56,7 +56,7 @@ func stateInAWord(s v1.ContainerState) string {
 	return ""
 }
 
-func endInFewWords(s v1.ContainerState) string {
+func endText(s v1.ContainerState) string {
 	if s.Terminated == nil {
 		return ""
 	}
@@ -94,7 +94,7 @@ func TestStatusWhileAllRestart(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if diff := cmp.Diff(c.want, f.inFewWords(restartsAllOnOne)); diff != "" {
+		if diff := cmp.Diff(c.want, f.describe(restartsAllOnOne)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if c.want[0] == "Pending" {
@@ -102,7 +102,7 @@ func TestStatusWhileAllRestart(t *testing.T) {
 		}
 	}
 	f.server.Lose("b")
-	if got := f.inFewWords(restartsAllOnOne); got[4] != "b PodInitializing 0" {
+	if got := f.describe(restartsAllOnOne); got[4] != "b PodInitializing 0" {
 		t.Errorf("what others removed: %q", got)
 	}
 }

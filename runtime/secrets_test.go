@@ -37,29 +37,29 @@ spec:
     lifecycle: {postStart: {exec: {command: [hook]}}, preStop: {exec: {command: [hook]}}}
 `
 
-// TestWhatOthersRepeatIsRedacted checks that errors, events, plans and probe reports do not contain the value of a
+// TestRepeatedSecretsAreRedacted checks that errors, events, plans and probe reports do not contain the value of a
 // Secret that a runtime, a hook or a probe repeated. This includes the Secret that the container started with if the
 // manifest has another one now.
-func TestWhatOthersRepeatIsRedacted(t *testing.T) {
+func TestRepeatedSecretsAreRedacted(t *testing.T) {
 	// Long, so that truncation would split a value, and with blanks, which a table removes.
 	const before, after = "hunter2  hunter2-hunter2-hunter2-hunter2-hunter2-before", "swordfish-after"
-	says := "it knows " + before + " and " + after + strings.Repeat(" "+before, 20)
+	wantMessage := "it knows " + before + " and " + after + strings.Repeat(" "+before, 20)
 	for name, disturb := range map[string]func(*lab){
 		"the runtime cannot create": func(l *lab) {
-			l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: status.Error(codes.Unknown, says)})
+			l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Err: status.Error(codes.Unknown, wantMessage)})
 		},
 		"the runtime cannot start": func(l *lab) {
-			l.server.Fail(runtimetest.Fault{Method: "StartContainer", Times: 1, Err: status.Error(codes.Unknown, says)})
+			l.server.Fail(runtimetest.Fault{Method: "StartContainer", Times: 1, Err: status.Error(codes.Unknown, wantMessage)})
 		},
 		"the runtime cannot stop": func(l *lab) {
-			l.server.Fail(runtimetest.Fault{Method: "StopContainer", Times: 1, Err: status.Error(codes.Unknown, says)})
+			l.server.Fail(runtimetest.Fault{Method: "StopContainer", Times: 1, Err: status.Error(codes.Unknown, wantMessage)})
 		},
 		"the runtime cannot run a hook": func(l *lab) {
-			l.server.Fail(runtimetest.Fault{Method: "ExecSync", Times: 4, Err: status.Error(codes.Unknown, says)})
+			l.server.Fail(runtimetest.Fault{Method: "ExecSync", Times: 4, Err: status.Error(codes.Unknown, wantMessage)})
 		},
 		"a hook or a probe fails": func(l *lab) {
 			l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
-				return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stdout: []byte(says), Stderr: []byte(says)}
+				return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stdout: []byte(wantMessage), Stderr: []byte(wantMessage)}
 			})
 		},
 	} {
@@ -72,19 +72,19 @@ func TestWhatOthersRepeatIsRedacted(t *testing.T) {
 			}
 			disturb(l)
 			l.clock.Advance(10 * time.Second)
-			var told strings.Builder
+			var reported strings.Builder
 			for range 2 {
 				reports, err := l.engine.Prober.Probe(t.Context(), second, probe.Options{})
-				fmt.Fprintf(&told, "%+v %v\n", reports, err)
+				fmt.Fprintf(&reported, "%+v %v\n", reports, err)
 				outcome, err := l.engine.Pods.Apply(t.Context(), second, executor.Options{
-					Report: func(ev executor.Event) { fmt.Fprintf(&told, "%+v %+v\n", ev, ev.Step) },
+					Report: func(ev executor.Event) { fmt.Fprintf(&reported, "%+v %+v\n", ev, ev.Step) },
 				})
-				fmt.Fprintf(&told, "%v\n", err)
+				fmt.Fprintf(&reported, "%v\n", err)
 				if err == nil {
-					fmt.Fprintf(&told, "%v %+v\n", outcome.Err(), outcome.Plan)
+					fmt.Fprintf(&reported, "%v %+v\n", outcome.Err(), outcome.Plan)
 				}
 				p, err := l.engine.Pods.Plan(t.Context(), second, plan.Options{})
-				fmt.Fprintf(&told, "%+v %v\n", p, err)
+				fmt.Fprintf(&reported, "%+v %v\n", p, err)
 			}
 			pod := l.layout.Pod(second.Pod.UID)
 			history, err := pod.History().Read()
@@ -95,11 +95,11 @@ func TestWhatOthersRepeatIsRedacted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			fmt.Fprintf(&told, "%+v %+v %+v\n", history, checkpoint.StartErrors, checkpoint.Probes)
-			if !strings.Contains(told.String(), "it knows (secret) and (secret)") {
-				t.Errorf("nothing was repeated:\n%s", told.String())
+			fmt.Fprintf(&reported, "%+v %+v %+v\n", history, checkpoint.StartErrors, checkpoint.Probes)
+			if !strings.Contains(reported.String(), "it knows (secret) and (secret)") {
+				t.Errorf("nothing was repeated:\n%s", reported.String())
 			}
-			for line := range strings.Lines(told.String()) {
+			for line := range strings.Lines(reported.String()) {
 				if strings.Contains(line, "hunter2") || strings.Contains(line, "swordfish") {
 					t.Errorf("a secret is revealed: %s", line)
 				}

@@ -15,9 +15,9 @@ import (
 	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
-// TestSnapshotShowsWhatIsSeen checks that a pod in a snapshot looks as it did at that time, with debug containers and
-// an interrupted deletion.
-func TestSnapshotShowsWhatIsSeen(t *testing.T) {
+// TestSnapshotShowsThePodAtThatTime checks that a pod in a snapshot looks as it did at that time, with debug containers
+// and an interrupted deletion.
+func TestSnapshotShowsThePodAtThatTime(t *testing.T) {
 	text := faultShapes()["two containers"].after
 	f := newFaultLab(t, faultShape{before: text})
 	d := f.load(text)

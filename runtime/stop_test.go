@@ -63,7 +63,7 @@ func TestStoppedPodResumes(t *testing.T) {
 				t.Errorf("it is not stopped: %v, %v", again, err)
 			}
 			f.run(text)
-			if diff := cmp.Diff(want, f.inFewWords(text)); diff != "" {
+			if diff := cmp.Diff(want, f.describe(text)); diff != "" {
 				t.Errorf("after the next passes (-want +got)\n%s", diff)
 			}
 		})

@@ -25,8 +25,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestRatiosAreOfTheSameRound checks that a machine that becomes ten times slower in the middle changes no ratio.
-func TestRatiosAreOfTheSameRound(t *testing.T) {
+// TestRatiosCompareTheSameRound checks that a machine that becomes ten times slower in the middle changes no ratio.
+func TestRatiosCompareTheSameRound(t *testing.T) {
 	w := &workload{contenders: []contender{{name: "podctl"}, {name: floorName}}}
 	r := w.summarize([][]sample{
 		{{wall: 2 * time.Second}, {wall: time.Second}},

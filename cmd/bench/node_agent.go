@@ -44,8 +44,8 @@ const (
 	agentLimit = 3 * time.Minute
 	// agentPods is the maximum number of pods of each: the idle ones, and those that are timed.
 	agentPods = 200
-	// askPause is the pause between two queries during a wait.
-	askPause = 5 * time.Millisecond
+	// pollPause is the pause between two queries during a wait.
+	pollPause = 5 * time.Millisecond
 	// listPause is the pause between lists of containers. Lists cost time that the agent could use, and the times of
 	// containers come from the runtime.
 	listPause = 50 * time.Millisecond
@@ -179,7 +179,7 @@ func (a *nodeAgent) until(ctx context.Context, what string, done func() (bool, e
 			select {
 			case <-ctx.Done():
 				err = ctx.Err()
-			case <-time.After(askPause):
+			case <-time.After(pollPause):
 				continue
 			}
 		}

@@ -59,13 +59,13 @@ func (s *server) listenHTTP(addr string, failed chan<- error) {
 	mux.HandleFunc("/{$}", s.greet)
 	mux.HandleFunc("/{check}", s.check)
 	mux.HandleFunc("POST /switch/{check}/{state}", s.turn)
-	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { say(w, strings.Repeat("x", 1<<20)) })
+	mux.HandleFunc("/big", func(w http.ResponseWriter, _ *http.Request) { writeText(w, strings.Repeat("x", 1<<20)) })
 	fmt.Println("serving http on", addr)
 	go func() { failed <- http.ListenAndServe(addr, mux) }()
 }
 
 // say writes an answer. The client may have gone.
-func say(w io.Writer, text string) {
+func writeText(w io.Writer, text string) {
 	if _, err := io.WriteString(w, text); err != nil {
 		fmt.Println("answering:", err)
 	}
@@ -81,7 +81,7 @@ func (s *server) greet(w http.ResponseWriter, _ *http.Request) {
 		}
 		text = string(content)
 	}
-	say(w, text)
+	writeText(w, text)
 }
 
 // check answers 200, or 503 for a check that was switched off.
@@ -94,7 +94,7 @@ func (s *server) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, name+" is switched off", http.StatusServiceUnavailable)
 		return
 	}
-	say(w, "ok\n")
+	writeText(w, "ok\n")
 }
 
 // turn switches a check on or off.
@@ -104,7 +104,7 @@ func (s *server) turn(w http.ResponseWriter, r *http.Request) {
 	s.broken[name] = state == "off"
 	s.mu.Unlock()
 	fmt.Println("switched", name, state)
-	say(w, "ok\n")
+	writeText(w, "ok\n")
 }
 
 // listenTCP accepts connections and closes them.

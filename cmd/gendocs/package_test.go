@@ -57,8 +57,8 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestManKeepsWords checks that no text of a help is taken for markup.
-func TestManKeepsWords(t *testing.T) {
+// TestHelpTextIsNotMarkup checks that no text of a help is taken for markup.
+func TestHelpTextIsNotMarkup(t *testing.T) {
 	cmd := &cobra.Command{Use: "x", Long: "As *.yaml, <name> or a_b_c.\nMore." + "\n\nExit codes:\n  0 done\n  3 not yet"}
 	forMan(cmd)
 	want := "As \\*.yaml, \\<name> or a\\_b\\_c.\nMore.\n\n\n# EXIT STATUS\n**0**\n: done\n\n**3**\n: not yet\n\n"
@@ -83,7 +83,7 @@ func TestCompletionFiles(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotGenerated(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	for _, args := range [][]string{{}, {"docs"}, {"nonsense", t.TempDir()}} {
 		if err := run(args); err == nil {
 			t.Errorf("%v is no error", args)

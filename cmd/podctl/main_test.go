@@ -11,9 +11,9 @@ import (
 // mostPackages limits the packages that are initialised at each start.
 const mostPackages = 364
 
-// TestEarlyPackagesAreEarly checks that packages that prepare the initialisation of a library come before it. Go's
-// order depends on the imports of each package.
-func TestEarlyPackagesAreEarly(t *testing.T) {
+// TestEarlyPackagesAreInitializedFirst checks that packages that prepare the initialisation of a library come before
+// it. Go's order depends on the imports of each package.
+func TestEarlyPackagesAreInitializedFirst(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), build(t), "version", "--client")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	out, err := cmd.CombinedOutput()

@@ -115,7 +115,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeDescribed(t *testing.T) {
+func TestInvalidInput(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "text")
 	if err := os.WriteFile(text, []byte("no program"), 0o600); err != nil {
 		t.Fatal(err)

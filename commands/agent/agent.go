@@ -44,7 +44,7 @@ type agentOptions struct {
 	// show prints the configuration instead of running an agent.
 	show bool
 	// heard receives the signals to the process.
-	heard signals
+	signals signals
 }
 
 // New returns the command `podctl agent`.
@@ -77,13 +77,13 @@ func New(sess *session.Session) *cobra.Command {
 			if o.show {
 				return terminal.WriteDocument(sess.IO.Out, "json", now)
 			}
-			o.heard = hearSignals()
+			o.signals = receiveSignals()
 			if err := o.complete(sess, args, now); err != nil {
 				return err
 			}
 			err := daemon.Run(cmd.Context(), o.Settings)
 			if errors.Is(err, daemon.ErrRestart) {
-				return o.heard.restart()
+				return o.signals.restart()
 			}
 			return err
 		},
@@ -144,7 +144,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
 	o.Admission, o.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
 	o.MaxRecords, o.Images = o.keep.records, o.keep.images
-	o.Changes, o.Hangups, o.Now = now.changes, o.heard.hangups, sess.IO.Now
+	o.Changes, o.Hangups, o.Now = now.changes, o.signals.hangups, sess.IO.Now
 	return nil
 }
 

@@ -67,9 +67,9 @@ type signals struct {
 	ends, hangups chan os.Signal
 }
 
-// hearSignals starts to receive signals. An early SIGHUP would end the process. Instead, the channel keeps it until the
-// agent handles it.
-func hearSignals() signals {
+// receiveSignals starts to receive signals. An early SIGHUP would end the process. Instead, the channel keeps it until
+// the agent handles it.
+func receiveSignals() signals {
 	s := signals{ends: make(chan os.Signal, 1), hangups: make(chan os.Signal, 1)}
 	signal.Notify(s.ends, syscall.SIGINT, syscall.SIGTERM)
 	signal.Notify(s.hangups, syscall.SIGHUP)

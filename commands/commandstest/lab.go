@@ -112,15 +112,15 @@ func (l *Lab) Must(args ...string) (stdout, stderr string) {
 // must also fit into the limit, so InTime retries with longer limits for a busy machine.
 func (l *Lab) InTime(flag string, args []string, good func(code int, text string) bool) {
 	l.t.Helper()
-	var said string
+	var report string
 	for _, limit := range []string{"300ms", "1s", "5s", "30s"} {
 		code, stdout, stderr := l.Call(append(slices.Clone(args), flag, limit)...)
 		if good(code, stdout+stderr) {
 			return
 		}
-		said = fmt.Sprintf("%v %s %s: exit code %d\n%s%s", args, flag, limit, code, stdout, stderr)
+		report = fmt.Sprintf("%v %s %s: exit code %d\n%s%s", args, flag, limit, code, stdout, stderr)
 	}
-	l.t.Error(said)
+	l.t.Error(report)
 }
 
 // Env returns an environment without a terminal and without variables.

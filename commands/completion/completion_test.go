@@ -116,8 +116,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestCompletionIsSilent checks that completion offers nothing if files are broken or unreadable.
-func TestCompletionIsSilent(t *testing.T) {
+// TestCompletionIgnoresBrokenFiles checks that completion offers nothing if files are broken or unreadable.
+func TestCompletionIgnoresBrokenFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	dir := commandstest.Applied(t, commandstest.Pods)
 	checkpoints, err := filepath.Glob(filepath.Join(dir, "pods", "*", "checkpoint.json"))
@@ -146,8 +146,8 @@ func TestCompletionIsSilent(t *testing.T) {
 	}
 }
 
-// TestCompletionStaysLocal checks that completion fetches nothing from the network.
-func TestCompletionStaysLocal(t *testing.T) {
+// TestCompletionUsesNoNetwork checks that completion fetches nothing from the network.
+func TestCompletionUsesNoNetwork(t *testing.T) {
 	asked := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
 	t.Cleanup(server.Close)

@@ -83,8 +83,8 @@ func TestTheLaterSettingWins(t *testing.T) {
 
 func TestConfigThatMakesNoSense(t *testing.T) {
 	for name, c := range map[string]struct {
-		text, says  string
-		environment map[string]string
+		text, wantMessage string
+		environment       map[string]string
 	}{
 		"an unknown key": {
 			"namespace: a\nnamspace: b\n", `config.yaml:2: unknown key "namspace"; known keys: `, nil,
@@ -115,8 +115,8 @@ func TestConfigThatMakesNoSense(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := configured(t, "", c.text, c.environment); err == nil ||
-				!strings.Contains(err.Error(), c.says) {
-				t.Errorf("error %v, want %q", err, c.says)
+				!strings.Contains(err.Error(), c.wantMessage) {
+				t.Errorf("error %v, want %q", err, c.wantMessage)
 			}
 		})
 	}
@@ -148,8 +148,8 @@ func TestAConfigThatIsNamedReplacesTheOthers(t *testing.T) {
 	}
 }
 
-// TestAHomeThatIsNoDirectory checks that a missing configuration is not an error, unless the user named the file.
-func TestAHomeThatIsNoDirectory(t *testing.T) {
+// TestMissingConfigFile checks that a missing configuration is not an error, unless the user named the file.
+func TestMissingConfigFile(t *testing.T) {
 	for _, args := range [][]string{nil, {"--config", "/dev/null/config.yaml"}} {
 		env := &terminal.Env{Getenv: func(name string) string { return map[string]string{"HOME": "/dev/null"}[name] }}
 		if _, err := loaded(t, env, args); (err != nil) != (args != nil) {
@@ -158,7 +158,7 @@ func TestAHomeThatIsNoDirectory(t *testing.T) {
 	}
 }
 
-func TestWhereTheEndpointComesFrom(t *testing.T) {
+func TestEndpointOrigin(t *testing.T) {
 	const file = "runtime-endpoint: /file.sock\n"
 	for name, c := range map[string]struct {
 		environment  map[string]string

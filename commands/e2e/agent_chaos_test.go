@@ -34,10 +34,10 @@ type unrest struct {
 	disk string
 }
 
-// testAgentUnrest edits, renames, replaces and removes files. Meanwhile it kills the agent and containerd, and fills
+// testAgentChaos edits, renames, replaces and removes files. Meanwhile it kills the agent and containerd, and fills
 // the disk of the checkpoints for a while. In the end, exactly the pods of the directory run, and untouched pods still
 // have their first containers. The test takes PODCTL_AGENT_UNREST (`make soak`: five minutes), or some seconds.
-func testAgentUnrest(t *testing.T, m *machine) {
+func testAgentChaos(t *testing.T, m *machine) {
 	lasts := durationOf(t, "PODCTL_AGENT_UNREST", 20*time.Second)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

@@ -322,7 +322,7 @@ func (s *soak) leftovers(t *testing.T) []string {
 		fmt.Sprintf("%d mounts", strings.Count(string(mounts), s.m.state+"/")),
 		fmt.Sprintf("cgroups %v", groups),
 		fmt.Sprintf("machinery %v", s.m.machinery(t)),
-		fmt.Sprintf("networks %v", nobodysNetworks(t)),
+		fmt.Sprintf("networks %v", orphanedNetworks(t)),
 		fmt.Sprintf("%d containers", len(containers.GetContainers())),
 		fmt.Sprintf("state %v", glob(t, filepath.Join(s.m.state, "pods", "*"))),
 	}

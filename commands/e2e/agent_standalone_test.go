@@ -130,11 +130,11 @@ func testAgentStandalone(t *testing.T, m *machine) {
 		!strings.Contains(r.stdout, "env CONFIG_2=value2\n") {
 		t.Errorf("the variables do not match the file:\n%s", r.stdout)
 	}
-	testInitRecordGoes(t, m, a)
+	testInitRecordRemoved(t, m, a)
 }
 
-// testInitRecordGoes removes the record of a completed init container, and kills the agent.
-func testInitRecordGoes(t *testing.T, m *machine, a *agentProcess) {
+// testInitRecordRemoved removes the record of a completed init container, and kills the agent.
+func testInitRecordRemoved(t *testing.T, m *machine, a *agentProcess) {
 	until(t, "prepared is ready", func() bool { return isListedReady(a.listed(t, "default", "prepared")) })
 	before, ids := a.listed(t, "default", "prepared"), m.ids(t, "prepared")
 	_, id, _ := strings.Cut(before.Status.InitContainerStatuses[0].ContainerID, "://")

@@ -204,8 +204,8 @@ func (l *crashLab) isThere(pid int, calm *calmness) bool {
 		return len(missing)+len(left) == 0
 	}
 	if text := strings.Join(now, "\n"); text != calm.state || !calm.ready {
-		_, said := l.run([]string{"agent", "status", "-o", "json"})
-		*calm = calmness{text, time.Now(), strings.Contains(said, `"ready": true`)}
+		_, printed := l.run([]string{"agent", "status", "-o", "json"})
+		*calm = calmness{text, time.Now(), strings.Contains(printed, `"ready": true`)}
 	}
 	return calm.ready && time.Since(calm.since) > agentCalm
 }

@@ -38,7 +38,7 @@ func testKilled(t *testing.T, m *machine) {
 		}
 		tried = crashesTriedShort
 	}
-	before := nobodysNetworks(t)
+	before := orphanedNetworks(t)
 	for name, c := range all {
 		t.Run(name, func(t *testing.T) {
 			u := newLab(m.crashLab).measure(t, demonstrated(c))
@@ -51,7 +51,7 @@ func testKilled(t *testing.T, m *machine) {
 		})
 	}
 	m.must(t, "delete", "beside")
-	waitFor(t, func() bool { return len(subtract(nobodysNetworks(t), before)) == 0 })
+	waitFor(t, func() bool { return len(subtract(orphanedNetworks(t), before)) == 0 })
 }
 
 // crashLab returns a lab with the runtime of the machine. All labs share the pod beside.
@@ -72,10 +72,10 @@ func (m *machine) crashLab(t *testing.T, c crash) *crashLab {
 		socket:   m.socket(), stateDir: m.state, logRoot: m.logs, cgroupRoot: m.cgroupRoot(),
 	}
 	l.more = func() []string { return m.machinery(t) }
-	l.repair = func(said string) bool {
+	l.repair = func(printed string) bool {
 		// containerd 1.6 may lose the resources of a record if the connection that requested its removal is cut. It
 		// repairs that at its next start (docs/limits.md).
-		lost := strings.Contains(said, "restart the runtime: ")
+		lost := strings.Contains(printed, "restart the runtime: ")
 		if lost {
 			restartContainerd(t, m)
 		}
@@ -143,8 +143,8 @@ func glob(t *testing.T, pattern string) []string {
 	return found
 }
 
-// nobodysNetworks returns the named network namespaces without processes.
-func nobodysNetworks(t *testing.T) []string {
+// orphanedNetworks returns the named network namespaces without processes.
+func orphanedNetworks(t *testing.T) []string {
 	t.Helper()
 	used := map[string]bool{}
 	for _, path := range glob(t, "/proc/[0-9]*/ns/net") {

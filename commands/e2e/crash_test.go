@@ -105,7 +105,7 @@ type crashLab struct {
 	// more lists other resources of pods on the machine.
 	more func() []string
 	// repair follows an instruction in a message of podctl. It reports whether there was one.
-	repair func(said string) bool
+	repair func(printed string) bool
 	// patience is the interval for checking resources that disappear by themselves. There are up to fifty checks.
 	patience time.Duration
 	// end removes the lab.
@@ -226,16 +226,16 @@ func (l *crashLab) args(args []string) []string {
 // must runs a command to its end. If its message has an instruction, must follows it and tries again once.
 func (l *crashLab) must(args ...string) {
 	l.t.Helper()
-	code, said := l.run(args)
-	if code != 0 && l.repair(said) {
-		code, said = l.run(args)
+	code, printed := l.run(args)
+	if code != 0 && l.repair(printed) {
+		code, printed = l.run(args)
 	}
 	if code != 0 {
-		l.t.Errorf("%v: exit code %d\n%s", args, code, said)
+		l.t.Errorf("%v: exit code %d\n%s", args, code, printed)
 	}
 }
 
-func (l *crashLab) run(args []string) (code int, said string) {
+func (l *crashLab) run(args []string) (code int, printed string) {
 	var out bytes.Buffer
 	env := &commands.Env{
 		In: strings.NewReader(""), Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" },
@@ -258,10 +258,10 @@ func (l *crashLab) killedAtCall(arrange func(kill func()) runtimetest.Disturbanc
 		cmd.Process.Kill() //nolint:errcheck // the error is checked below
 	}
 	l.proxy.Disturb(arrange(kill))
-	err := l.await(func(tell func(pid int)) error {
+	err := l.await(func(report func(pid int)) error {
 		return running(cmd)(func(pid int) {
 			close(started)
-			tell(pid)
+			report(pid)
 		})
 	})
 	l.proxy.Calm()

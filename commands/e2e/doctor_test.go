@@ -271,15 +271,15 @@ func testDoctorBundle(t *testing.T, m *machine) {
 	}
 	files := commandstest.Unpack(t, file)
 	uid := string(m.pod(t, "confidant").UID)
-	for name, says := range map[string]string{
+	for name, wantMessage := range map[string]string{
 		"doctor.json":                  `"kind": "Doctor"`,
 		"version.json":                 `"runtime": "containerd"`,
 		"checkpoints/" + uid + ".json": `"generation"`,
 		"snapshot.json":                "I know (secret).",
 		"plan.json":                    `"name": "confidant"`,
 	} {
-		if !strings.Contains(files["podctl-bundle/"+name], says) {
-			t.Errorf("%s does not contain %s:\n%s", name, says, files["podctl-bundle/"+name])
+		if !strings.Contains(files["podctl-bundle/"+name], wantMessage) {
+			t.Errorf("%s does not contain %s:\n%s", name, wantMessage, files["podctl-bundle/"+name])
 		}
 	}
 	for name, text := range files {

@@ -356,7 +356,7 @@ func TestE2E(t *testing.T) {
 		{"stops", testStops},
 		{"deadline", testDeadline},
 		{"wait", testWait},
-		{"healthy containers stay", testHealthyStays},
+		{"healthy containers stay", testHealthyContainersAreKept},
 		{"image volume", testImageVolume},
 		{"user namespaces", testUserNamespaces},
 		{"recursive read-only", testRecursiveReadOnly},
@@ -398,7 +398,7 @@ func TestE2E(t *testing.T) {
 		{"agent restart signals", testAgentRestartSignals},
 		{"agent stop pods", testAgentStopPods},
 		{"agent idle", testAgentIdle},
-		{"agent unrest", testAgentUnrest},
+		{"agent unrest", testAgentChaos},
 		{"agent faults", testAgentFaults},
 		{"agent soak", testAgentSoak},
 		{"agent eviction", testAgentEviction},
@@ -838,9 +838,9 @@ func testBadInput(t *testing.T, m *machine) {
 		return path
 	}
 	cases := map[string]struct {
-		args []string
-		code int
-		says string
+		args        []string
+		code        int
+		wantMessage string
 	}{
 		"missing file": {[]string{"plan", "/absent/pod.yaml"}, 1, "no such file"},
 		"empty file":   {[]string{"plan", file("empty.yaml", "")}, 5, "contains no Kubernetes object"},
@@ -865,8 +865,8 @@ func testBadInput(t *testing.T, m *machine) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := m.run(t, c.args...)
-			if r.code != c.code || !strings.Contains(r.stderr, c.says) {
-				t.Errorf("exit code %d, want %d; want %q in:\n%s", r.code, c.code, c.says, r.stderr)
+			if r.code != c.code || !strings.Contains(r.stderr, c.wantMessage) {
+				t.Errorf("exit code %d, want %d; want %q in:\n%s", r.code, c.code, c.wantMessage, r.stderr)
 			}
 			if strings.Contains(r.stderr, "rpc error") || strings.Contains(r.stderr, "goroutine") {
 				t.Errorf("noise in the message:\n%s", r.stderr)

@@ -44,9 +44,9 @@ const streamed = 64 << 20
 func testExec(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 	for _, c := range []struct {
-		args []string
-		code int
-		said string
+		args    []string
+		code    int
+		printed string
 	}{
 		{[]string{"inside", "--", "/demo", "exit", "7"}, 7, `Defaulted container "app" out of: app, echo`},
 		{[]string{"inside", "-c", "echo", "--", "/demo", "exit", "0"}, 0, ""},
@@ -56,7 +56,7 @@ func testExec(t *testing.T, m *machine) {
 		{[]string{"inside"}, 126, "exec POD -- COMMAND"},
 	} {
 		r := m.run(t, append([]string{"exec"}, c.args...)...)
-		if r.code != c.code || !strings.Contains(r.stderr, c.said) || strings.Contains(r.stderr, "rpc error") {
+		if r.code != c.code || !strings.Contains(r.stderr, c.printed) || strings.Contains(r.stderr, "rpc error") {
 			t.Errorf("exec %v: exit code %d, want %d\n%s", c.args, r.code, c.code, r.stderr)
 		}
 	}
@@ -93,9 +93,9 @@ func testExecAs(t *testing.T, m *machine) {
 		t.Errorf("in the cgroup %s, not in %s", there, here)
 	}
 	for _, c := range []struct {
-		args []string
-		code int
-		said string
+		args    []string
+		code    int
+		printed string
 	}{
 		{
 			[]string{"-e", "A=b c", "-e", "HOSTNAME=x", "inside", "--", "/demo", "read", "/proc/self/environ"},
@@ -109,7 +109,7 @@ func testExecAs(t *testing.T, m *machine) {
 		{[]string{"-u", "missing", "inside", "--", "/demo"}, 126, "unable to find user missing"},
 	} {
 		r := m.run(t, append([]string{"exec", "-q"}, c.args...)...)
-		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.said) {
+		if r.code != c.code || !strings.Contains(r.stdout+r.stderr, c.printed) {
 			t.Errorf("exec %v: exit code %d, want %d\n%s%s", c.args, r.code, c.code, r.stdout, r.stderr)
 		}
 	}
@@ -158,12 +158,12 @@ func testExecFullDisk(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	defer full.Close() //nolint:errcheck // nothing was written to it
-	var said bytes.Buffer
+	var printed bytes.Buffer
 	cmd := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "log", "--lines", "1")
-	cmd.Stdout, cmd.Stderr = full, &said
+	cmd.Stdout, cmd.Stderr = full, &printed
 	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 126 ||
-		!strings.Contains(said.String(), "no space left on device") {
-		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said.String())
+		!strings.Contains(printed.String(), "no space left on device") {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), printed.String())
 	}
 }
 
@@ -248,9 +248,9 @@ func testRefusedForward(t *testing.T, m *machine) {
 		t.Error("a program answers on a port without a listener")
 	}
 	_ = cmd.Wait() // Its exit code is checked below.
-	if said := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 ||
-		!strings.Contains(said, "7777") || !strings.Contains(said, "refused") {
-		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said)
+	if printed := cmd.Stderr.(fmt.Stringer).String(); cmd.ProcessState.ExitCode() != 1 ||
+		!strings.Contains(printed, "7777") || !strings.Contains(printed, "refused") {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), printed)
 	}
 }
 
@@ -415,12 +415,12 @@ func testRuntimeRestart(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, steady))
 	m.must(t, "apply", write(t, strings.ReplaceAll(ending, "200ms", "5s")))
 	before := m.ids(t, "steady")
-	var said, logged, probed lockedBuffer
+	var printed, logged, probed lockedBuffer
 	execs := m.command(t.Context(), "exec", "-q", "inside", "--", "/demo", "sleep")
 	waits := m.command(t.Context(), "wait", "--for=completed", "--timeout", "60s", "ending")
 	logs := m.command(t.Context(), "logs", "-f", "--tail", "1", "steady")
 	probes := m.command(t.Context(), "probe", "-w", "steady")
-	execs.Stderr, logs.Stdout, logs.Stderr, probes.Stdout, probes.Stderr = &said, &logged, &logged, &probed, &probed
+	execs.Stderr, logs.Stdout, logs.Stderr, probes.Stdout, probes.Stderr = &printed, &logged, &logged, &probed, &probed
 	for _, cmd := range []*exec.Cmd{execs, waits, logs, probes} {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -431,8 +431,8 @@ func testRuntimeRestart(t *testing.T, m *machine) {
 	})
 	killContainerd(t, m)
 	if err := execs.Wait(); err == nil || execs.ProcessState.ExitCode() != 126 ||
-		!strings.Contains(said.String(), "connection was lost") {
-		t.Errorf("exec: exit code %d\n%s", execs.ProcessState.ExitCode(), said.String())
+		!strings.Contains(printed.String(), "connection was lost") {
+		t.Errorf("exec: exit code %d\n%s", execs.ProcessState.ExitCode(), printed.String())
 	}
 	for _, args := range [][]string{{"probe", "steady"}, {"apply", write(t, steady)}, {"delete", "steady"}} {
 		if r := m.run(t, args...); r.code != 1 ||

@@ -109,10 +109,10 @@ func testRunUnread(t *testing.T, m *machine) {
 	}
 	_ = reader.Close()
 	cmd := m.command(t.Context(), "run", "--rm", write(t, talking))
-	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = writer, &said
-	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 141 || said.Len() > 0 {
-		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), said.String())
+	var printed bytes.Buffer
+	cmd.Stdout, cmd.Stderr = writer, &printed
+	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 141 || printed.Len() > 0 {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), printed.String())
 	}
 	_ = writer.Close()
 	if r := m.run(t, "get", "talking"); r.code != 1 {
@@ -147,8 +147,8 @@ func testWait(t *testing.T, m *machine) {
 	group.Wait()
 }
 
-// testHealthyStays: a lost or damaged state of podctl does not restart a healthy container.
-func testHealthyStays(t *testing.T, m *machine) {
+// testHealthyContainersAreKept: a lost or damaged state of podctl does not restart a healthy container.
+func testHealthyContainersAreKept(t *testing.T, m *machine) {
 	m.must(t, "apply", "--wait", "--timeout", "60s", hello)
 	before := m.ids(t, "hello")
 	m.must(t, "probe", "hello")

@@ -75,11 +75,11 @@ func (h *hostile) run(args ...string) result {
 
 // expect runs a command and checks its exit code and its output. It also checks that the containers of the pod are
 // unchanged.
-func (h *hostile) expect(code int, says string, args ...string) {
+func (h *hostile) expect(code int, wantMessage string, args ...string) {
 	h.t.Helper()
 	r := h.run(args...)
-	if r.code != code || !strings.Contains(r.stdout+r.stderr, says) {
-		h.t.Errorf("%v: exit code %d, want %d; want %q in:\n%s%s", args, r.code, code, says, r.stdout, r.stderr)
+	if r.code != code || !strings.Contains(r.stdout+r.stderr, wantMessage) {
+		h.t.Errorf("%v: exit code %d, want %d; want %q in:\n%s%s", args, r.code, code, wantMessage, r.stdout, r.stderr)
 	}
 	for _, noise := range []string{"rpc error", "goroutine", "%!"} {
 		if strings.Contains(r.stderr, noise) {
@@ -101,10 +101,10 @@ func (h *hostile) looks() {
 }
 
 // changes runs the commands that change something. They report the problem.
-func (h *hostile) changes(says string) {
+func (h *hostile) changes(wantMessage string) {
 	h.t.Helper()
 	for _, args := range [][]string{{"apply", h.changed}, {"restart", "hostile", "b"}, {"delete", "hostile"}} {
-		h.expect(1, says, args...)
+		h.expect(1, wantMessage, args...)
 	}
 }
 
@@ -129,7 +129,7 @@ func (h *hostile) remount(flags uintptr) {
 // untrusted: other users can write to the state directory, or own it.
 func (h *hostile) untrusted() {
 	h.t.Helper()
-	for says, bad := range map[string]func(back bool) error{
+	for wantMessage, bad := range map[string]func(back bool) error{
 		"can be written by others; check its content": func(back bool) error {
 			return os.Chmod(h.dir, map[bool]os.FileMode{false: 0o777, true: 0o700}[back])
 		},
@@ -138,11 +138,11 @@ func (h *hostile) untrusted() {
 		},
 	} {
 		h.must(bad(false))
-		h.changes(says)
+		h.changes(wantMessage)
 		for _, command := range []string{"get", "describe", "logs", "probe"} {
-			h.expect(1, says, command, "hostile")
+			h.expect(1, wantMessage, command, "hostile")
 		}
-		h.expect(1, says, "plan", h.path)
+		h.expect(1, wantMessage, "plan", h.path)
 		h.must(bad(true))
 	}
 	file := filepath.Join(h.t.TempDir(), "file")
@@ -186,14 +186,14 @@ func (h *hostile) damaged() {
 	checkpoint := filepath.Join(h.dir, "pods", h.uid, "checkpoint.json")
 	good, err := os.ReadFile(checkpoint)
 	h.must(err)
-	for says, text := range map[string][]byte{
+	for wantMessage, text := range map[string][]byte{
 		"is truncated: unexpected end of JSON input; remove the file": good[:len(good)/2],
 		"it is damaged: line 1: it is not valid JSON":                 bytes.Repeat([]byte{0xff, 0}, 500),
 		"it was written by a newer podctl (its version is 7": bytes.Replace(good, []byte(`"version":1`),
 			[]byte(`"version":7`), 1),
 	} {
 		h.must(os.WriteFile(checkpoint, text, 0o600))
-		h.unusable(says)
+		h.unusable(wantMessage)
 	}
 	h.must(os.Remove(checkpoint))
 	h.must(os.Mkdir(checkpoint, 0o700))
@@ -204,7 +204,7 @@ func (h *hostile) damaged() {
 }
 
 // unusable: commands that need the checkpoint report its problem. Other commands show the state of the runtime.
-func (h *hostile) unusable(says string) {
+func (h *hostile) unusable(wantMessage string) {
 	h.t.Helper()
 	for _, args := range [][]string{
 		{"apply", h.path},
@@ -214,13 +214,13 @@ func (h *hostile) unusable(says string) {
 		{"delete", "hostile"},
 		{"probe", "hostile"},
 	} {
-		h.expect(1, says, args...)
+		h.expect(1, wantMessage, args...)
 	}
 	h.expect(0, "podctl (no checkpoint)", "get", "hostile")
 	h.expect(1, "use the manifest instead of the name", "restart", "hostile")
 	h.expect(0, "Running", "get", h.path)
 	h.expect(0, "hostile", "get")
-	h.expect(0, says, "get")
+	h.expect(0, wantMessage, "get")
 }
 
 // fullDisk: neither state nor logs can be written. The pod can still be deleted.

@@ -146,10 +146,10 @@ func testImages(t *testing.T, _ *machine) {
 	if _, err := os.Stat(archive + "2"); err == nil {
 		t.Error("a failed save left a file")
 	}
-	for path, says := range map[string]string{
+	for path, wantMessage := range map[string]string{
 		"/etc/passwd": "not an image archive", "/dev/null": "archive", "/absent": "no such file",
 	} {
-		if r := m.run(t, "image", "load", path); r.code != 1 || !strings.Contains(r.stderr, says) {
+		if r := m.run(t, "image", "load", path); r.code != 1 || !strings.Contains(r.stderr, wantMessage) {
 			t.Errorf("loading %s: exit code %d\n%s", path, r.code, r.stderr)
 		}
 	}

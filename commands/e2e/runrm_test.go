@@ -24,12 +24,12 @@ spec:
 
 // call runs a command to its end, and returns its exit code and its output.
 func (l *crashLab) call(args ...string) (int, string) {
-	var said bytes.Buffer
+	var printed bytes.Buffer
 	env := &commands.Env{
-		In: strings.NewReader(""), Out: &said, Err: &said, Now: time.Now, Getenv: func(string) string { return "" },
+		In: strings.NewReader(""), Out: &printed, Err: &printed, Now: time.Now, Getenv: func(string) string { return "" },
 	}
 	code := commands.Main(l.t.Context(), env, l.args(args))
-	return code, said.String()
+	return code, printed.String()
 }
 
 // runs checks that a container of the pod job runs, and waits up to five seconds for it.
@@ -52,40 +52,40 @@ func TestRunRemovesItsOwnPod(t *testing.T) {
 		After: job, Behave: map[string][]runtimetest.Behaviour{"a": {{After: time.Second, ExitCode: 7}}},
 	}})
 	defer l.close()
-	if code, said := l.call("run", "--rm", "MANIFEST"); code != 7 {
-		t.Errorf("exit code %d\n%s", code, said)
+	if code, printed := l.call("run", "--rm", "MANIFEST"); code != 7 {
+		t.Errorf("exit code %d\n%s", code, printed)
 	}
 	if records := strings.Join(l.records(), "\n"); strings.Contains(records, "job") {
 		t.Errorf("what is left:\n%s", records)
 	}
 }
 
-// TestRunLeavesWhatAnotherApplied: --rm does not remove a pod that another process has changed meanwhile, and reports
+// TestRunKeepsPodChangedByOthers: --rm does not remove a pod that another process has changed meanwhile, and reports
 // that it stays.
-func TestRunLeavesWhatAnotherApplied(t *testing.T) {
+func TestRunKeepsPodChangedByOthers(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
 	defer l.close()
 	l.write("other.yaml", strings.Replace(job, "name: a", "name: b", 1))
 	type outcome struct {
-		code int
-		said string
+		code    int
+		printed string
 	}
 	ended := make(chan outcome)
 	go func() {
-		code, said := l.call("run", "--rm", "MANIFEST")
-		ended <- outcome{code, said}
+		code, printed := l.call("run", "--rm", "MANIFEST")
+		ended <- outcome{code, printed}
 	}()
 	l.runs("a")
 	l.must("apply", l.path("other.yaml"))
 	if got := <-ended; got.code != 125 ||
-		!strings.Contains(got.said, "was changed by another podctl meanwhile, and that change is kept") {
-		t.Errorf("exit code %d\n%s", got.code, got.said)
+		!strings.Contains(got.printed, "was changed by another podctl meanwhile, and that change is kept") {
+		t.Errorf("exit code %d\n%s", got.code, got.printed)
 	}
 	l.runs("b")
 }
 
-// TestRunLeavesWhatItNeverHad: a run that did not get the lock removes nothing, even if the pod is the same.
-func TestRunLeavesWhatItNeverHad(t *testing.T) {
+// TestRunWithoutLockRemovesNothing: a run that did not get the lock removes nothing, even if the pod is the same.
+func TestRunWithoutLockRemovesNothing(t *testing.T) {
 	l := newCrashLab(t, crash{Shape: runtimetest.Shape{After: job}})
 	defer l.close()
 	l.must("apply", "MANIFEST")
@@ -98,9 +98,9 @@ func TestRunLeavesWhatItNeverHad(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(time.Second, func() { _ = lock.Unlock() })
-	if code, said := l.call("--lock-timeout", "600ms", "run", "--rm", "MANIFEST"); code != 125 ||
-		!strings.Contains(said, "--lock-timeout") {
-		t.Errorf("exit code %d\n%s", code, said)
+	if code, printed := l.call("--lock-timeout", "600ms", "run", "--rm", "MANIFEST"); code != 125 ||
+		!strings.Contains(printed, "--lock-timeout") {
+		t.Errorf("exit code %d\n%s", code, printed)
 	}
 	l.runs("a")
 }

@@ -85,18 +85,18 @@ func testSecrets(t *testing.T, m *machine) {
 		if r.stdout+r.stderr == "" {
 			t.Errorf("podctl %v prints nothing", args)
 		}
-		tellsNot(t, fmt.Sprint(args), r.stdout+r.stderr, secret, next)
+		wantHidden(t, fmt.Sprint(args), r.stdout+r.stderr, secret, next)
 	}
 	saved, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tellsNot(t, "the saved plan", string(saved), secret, next)
+	wantHidden(t, "the saved plan", string(saved), secret, next)
 	written := 0
 	for _, dir := range []string{"events", "locks"} {
 		for path, text := range textsBelow(t, filepath.Join(m.state, dir)) {
 			written++
-			tellsNot(t, path, text, secret, next)
+			wantHidden(t, path, text, secret, next)
 		}
 	}
 	if written == 0 {
@@ -104,7 +104,7 @@ func testSecrets(t *testing.T, m *machine) {
 	}
 }
 
-func tellsNot(t *testing.T, where, text string, secrets ...string) {
+func wantHidden(t *testing.T, where, text string, secrets ...string) {
 	t.Helper()
 	for _, secret := range secrets {
 		for _, form := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {

@@ -46,16 +46,16 @@ func TestExitCodes(t *testing.T) {
 func TestWithUnreadable(t *testing.T) {
 	unreadable := errors.New("a checkpoint")
 	for _, c := range []struct {
-		err  error
-		code int
-		says string
+		err         error
+		code        int
+		wantMessage string
 	}{
 		{nil, Error, "a checkpoint"},
 		{With(Pending), Error, "a checkpoint"},
 		{errors.New("x"), Error, "x\na checkpoint"},
 		{&CodeError{Code: Refused, Err: errors.New("x")}, Refused, "x\na checkpoint"},
 	} {
-		if err := WithUnreadable(t.Context(), c.err, unreadable); err.Error() != c.says ||
+		if err := WithUnreadable(t.Context(), c.err, unreadable); err.Error() != c.wantMessage ||
 			Code(t.Context(), err) != c.code {
 			t.Errorf("%v: %d %q", c.err, Code(t.Context(), err), err.Error())
 		}

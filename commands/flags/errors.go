@@ -67,7 +67,7 @@ func unknownCommand(cmd *cobra.Command) string {
 // Unknown returns the error for an unknown command, with the command to use instead.
 func Unknown(cmd *cobra.Command, word string) error {
 	text := fmt.Sprintf("unknown command %q", word)
-	use := elsewhere()[word]
+	use := foreignWords()[word]
 	if kind := podspec.KindOfWord(word); kind.Name != "" {
 		use = "`podctl get " + kind.Words[0] + "`"
 	}
@@ -80,8 +80,9 @@ func Unknown(cmd *cobra.Command, word string) error {
 	return exit.Usagef("%s", text)
 }
 
-// elsewhere maps words of kubectl, docker, podman, crictl, nerdctl and terraform to the corresponding podctl command.
-func elsewhere() map[string]string {
+// foreignWords maps words of kubectl, docker, podman, crictl, nerdctl and terraform to the corresponding podctl
+// command.
+func foreignWords() map[string]string {
 	words := map[string]string{}
 	for _, one := range [][2]string{
 		{"create", "`podctl apply -f FILE`"},

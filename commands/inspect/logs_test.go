@@ -53,8 +53,8 @@ func TestFollowingEndsInTime(t *testing.T) {
 		l.InTime("--timeout", []string{
 			"logs", "-f", "--runtime-endpoint", "unix://" + l.Path("proxy.sock"), "web",
 		}, func(code int, text string) bool {
-			said := strings.Contains(text, "gave up after")
-			return (code == exit.Error) == said && said == (method == "ListContainers")
+			printed := strings.Contains(text, "gave up after")
+			return (code == exit.Error) == printed && printed == (method == "ListContainers")
 		})
 	}
 }

@@ -62,7 +62,7 @@ func (p *prober) decide(ctx context.Context) error {
 			last = merged(last, reports)
 		}
 		undecided := slices.ContainsFunc(last, func(r probe.Report) bool {
-			return !r.Decided() && !neverAsked(last, &r)
+			return !r.Decided() && !blockedByStartup(last, &r)
 		})
 		if !undecided && ctx.Err() == nil {
 			break
@@ -100,8 +100,8 @@ func endsAll(reports []probe.Report, err error) bool {
 	return err != nil && (len(reports) == 0 || errors.As(err, &unrecorded))
 }
 
-// neverAsked reports whether a probe waits for the startup probe of its container, which has failed.
-func neverAsked(reports []probe.Report, r *probe.Report) bool {
+// blockedByStartup reports whether a probe waits for the startup probe of its container, which has failed.
+func blockedByStartup(reports []probe.Report, r *probe.Report) bool {
 	return slices.ContainsFunc(reports, func(other probe.Report) bool {
 		return other.Pod == r.Pod && other.Container == r.Container && other.Type == model.Startup &&
 			other.Decided() && other.Record.Result == model.ProbeFailure
@@ -119,8 +119,8 @@ func (p *prober) watch(ctx context.Context) error {
 		if ctx.Err() == nil && err != nil {
 			p.sess.IO.NoteOnce("note: %s", p.sess.ErrorText(err))
 		}
-		asked := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Ran })
-		if last = merged(last, reports); asked || len(last) == 0 {
+		ran := slices.ContainsFunc(reports, func(r probe.Report) bool { return r.Ran })
+		if last = merged(last, reports); ran || len(last) == 0 {
 			if p.sess.IO.OutTTY && !terminal.IsDocument(p.o.output) {
 				fmt.Fprint(p.sess.IO.Out, terminal.ClearScreen) //nolint:errcheck // a closed pipe ends the process
 			}
@@ -143,7 +143,7 @@ func (p *prober) show(ctx context.Context, reports []probe.Report) error {
 func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report, error) {
 	opts.Container, opts.Type = p.o.container, model.ProbeType(p.o.kind)
 	found, outcomes := selection.All(p.pods, func(d *podspec.Desired) ([]probe.Report, error) {
-		return p.ask(ctx, d, opts)
+		return p.probe(ctx, d, opts)
 	})
 	p.unknown = nil
 	for i, err := range outcomes {
@@ -156,19 +156,19 @@ func (p *prober) round(ctx context.Context, opts probe.Options) ([]probe.Report,
 	return slices.Concat(found...), err
 }
 
-// ask runs the probes of one pod. After the first successful round, it waits for a runtime that does not answer.
-func (p *prober) ask(ctx context.Context, d *podspec.Desired, opts probe.Options) (found []probe.Report, err error) {
+// probe runs the probes of one pod. After the first successful round, it waits for a runtime that does not answer.
+func (p *prober) probe(ctx context.Context, d *podspec.Desired, opts probe.Options) (found []probe.Report, err error) {
 	if opts.Due {
 		opts.Memory = p.memories[d.Pod.UID]
 	}
-	ask := func() error {
+	once := func() error {
 		found, err = p.engine.Prober.Probe(ctx, d, opts)
 		return err
 	}
 	if p.answered {
-		return found, p.engine.Client.WithRetries(ctx, ask)
+		return found, p.engine.Client.WithRetries(ctx, once)
 	}
-	return found, ask()
+	return found, once()
 }
 
 // merged returns the reports of now. For a probe that did not run, it takes the last result of the same container.

@@ -63,7 +63,7 @@ func TestNothingWaitsForAFailedStartup(t *testing.T) {
 		},
 	} {
 		reports := []probe.Report{c.startup, readiness}
-		if got := neverAsked(reports, &readiness); got != c.want {
+		if got := blockedByStartup(reports, &readiness); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 		if code := probeCode(reports, decided); c.want && code != exit.ProbeFailed {

@@ -245,16 +245,16 @@ type applier struct {
 	mu   sync.Mutex
 	done map[model.PodRef]*executor.Outcome
 	// told are the digests of the manifests whose success was already printed.
-	told map[model.PodRef]string
+	reported map[model.PodRef]string
 }
 
 func newApplier(sess *session.Session, engine *runtime.Engine, o *applyOptions, pods int) *applier {
 	a := &applier{
-		io:     sess.IO,
-		engine: engine,
-		o:      o,
-		done:   map[model.PodRef]*executor.Outcome{},
-		told:   map[model.PodRef]string{},
+		io:       sess.IO,
+		engine:   engine,
+		o:        o,
+		done:     map[model.PodRef]*executor.Outcome{},
+		reported: map[model.PodRef]string{},
 	}
 	if o.output == "json" {
 		a.report = view.EventLines(sess.IO)
@@ -345,27 +345,27 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return errors.Join(failure, left(outcome))
 	}
 	p := outcome.Plan
-	if a.o.output != "json" && !a.isTold(d, p) {
+	if a.o.output != "json" && !a.wasReported(d, p) {
 		text := view.Outcome(p)
 		if a.o.wait != "" {
 			text = fmt.Sprintf("is %s (%.1fs)", a.o.wait, a.io.Now().Sub(began).Seconds())
 		}
 		a.io.Print("pod %s %s", model.RefOf(d.Pod), text)
 	}
-	if p.Lacks() || a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Records()) {
+	if p.MissesObjects() || a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Records()) {
 		return exit.With(exit.NotYet)
 	}
 	return nil
 }
 
-// isTold reports whether the success of the pod was printed before, and no step was needed since.
-func (a *applier) isTold(d *podspec.Desired, p *plan.Plan) bool {
+// wasReported reports whether the success of the pod was printed before, and no step was needed since.
+func (a *applier) wasReported(d *podspec.Desired, p *plan.Plan) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	ref := model.RefOf(d.Pod)
-	told := a.told[ref] == d.Digest() && len(p.Steps) == 0
-	a.told[ref] = d.Digest()
-	return told
+	before := a.reported[ref] == d.Digest() && len(p.Steps) == 0
+	a.reported[ref] = d.Digest()
+	return before
 }
 
 // left describes the remaining work after a pass with failures; nil if there is none.

@@ -24,7 +24,7 @@ import (
 // the text. It gets the file, the change, and whether the file could be read.
 func sourceChanges(
 	ctx context.Context, stored *objects.Store, pods []*podspec.Desired,
-	say func(file, change string, read bool) string,
+	noteFor func(file, change string, read bool) string,
 ) map[model.PodRef]string {
 	s := &sources{stored: stored, read: map[sourceKey]*sourceFile{}}
 	changes := map[model.PodRef]string{}
@@ -34,7 +34,7 @@ func sourceChanges(
 			continue
 		}
 		if text, read := s.change(ctx, d); text != "" {
-			changes[model.RefOf(d.Pod)] = say(d.Source, text, read)
+			changes[model.RefOf(d.Pod)] = noteFor(d.Source, text, read)
 		}
 	}
 	return changes

@@ -18,9 +18,9 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestApplyTellsRemarks checks that apply prints the remarks of a plan that belong to no step, once and before the
+// TestApplyPrintsNotes checks that apply prints the remarks of a plan that belong to no step, once and before the
 // first step.
-func TestApplyTellsRemarks(t *testing.T) {
+func TestApplyPrintsNotes(t *testing.T) {
 	l := newLab(t)
 	l.Behave("job", runtimetest.Behaviour{After: soon})
 	job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:1'}]\n")
@@ -54,9 +54,9 @@ func TestApplyTellsRemarks(t *testing.T) {
 	}
 }
 
-// TestMissingPullSecretsAreTold checks that apply reports missing pull secrets. They hold up no container, so they are
-// in no plan.
-func TestMissingPullSecretsAreTold(t *testing.T) {
+// TestMissingPullSecretsAreReported checks that apply reports missing pull secrets. They hold up no container, so they
+// are in no plan.
+func TestMissingPullSecretsAreReported(t *testing.T) {
 	l := newLab(t)
 	web := l.Write("web", "  imagePullSecrets: [{name: login}]\n  containers: [{name: a, image: 'i:1'}]\n")
 	for _, command := range []string{"plan", "apply"} {
@@ -69,9 +69,9 @@ func TestMissingPullSecretsAreTold(t *testing.T) {
 	}
 }
 
-// TestApplyAllTellsOfSources checks that apply --all applies the stored copy, and reports a source file that has
+// TestApplyAllReportsChangedSources checks that apply --all applies the stored copy, and reports a source file that has
 // changed since. Objects that came from other files may be missing in it.
-func TestApplyAllTellsOfSources(t *testing.T) {
+func TestApplyAllReportsChangedSources(t *testing.T) {
 	spec := "  containers: [{name: a, image: 'i:1', envFrom: [{configMapRef: {name: c}}]}]\n"
 	for name, c := range map[string]struct {
 		change func(l *lab, path string)
@@ -130,8 +130,8 @@ func fifo(l *lab, path string) {
 	}
 }
 
-// TestWaitNamesWhatIsHeld checks that a hold of the whole pod names no container.
-func TestWaitNamesWhatIsHeld(t *testing.T) {
+// TestWaitOnHeldPod checks that a hold of the whole pod names no container.
+func TestWaitOnHeldPod(t *testing.T) {
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -154,9 +154,9 @@ func TestWaitNamesWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestFailuresTellWhatIsLeft checks the last lines after a failure. They name the held containers with the reasons,
+// TestFailuresListRemainingWork checks the last lines after a failure. They name the held containers with the reasons,
 // those that were not started, and the later work.
-func TestFailuresTellWhatIsLeft(t *testing.T) {
+func TestFailuresListRemainingWork(t *testing.T) {
 	l := newLab(t)
 	l.Behave("bad", runtimetest.Behaviour{StartError: "told to fail"})
 	web := l.Write("web", "  containers:\n  - {name: bad, image: 'i:1'}\n"+
@@ -180,9 +180,9 @@ func TestFailuresTellWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestEditsAreNoCrashes checks that containers stopped by an edit of the sandbox start again without delay, however
-// quickly edits follow each other. This includes init containers.
-func TestEditsAreNoCrashes(t *testing.T) {
+// TestEditsCauseNoRestartDelay checks that containers stopped by an edit of the sandbox start again without delay,
+// however quickly edits follow each other. This includes init containers.
+func TestEditsCauseNoRestartDelay(t *testing.T) {
 	l := newLab(t)
 	done := runtimetest.Behaviour{After: soon}
 	l.Behave("first", done, done, done, done)
@@ -202,17 +202,17 @@ func TestEditsAreNoCrashes(t *testing.T) {
 	}
 }
 
-// TestPlanTellsOfTheSource checks the plan of a stored copy whose file has changed. It reports the change and the
+// TestPlanReportsChangedSource checks the plan of a stored copy whose file has changed. It reports the change and the
 // command that shows it. A file that is missing or has the same pod is not reported.
-func TestPlanTellsOfTheSource(t *testing.T) {
+func TestPlanReportsChangedSource(t *testing.T) {
 	l := newLab(t)
 	spec := "  containers: [{name: a, image: 'i:1'}]\n"
 	path := l.Write("web", spec)
 	l.Must("apply", path)
-	check := func(what string, want int, says string) {
+	check := func(what string, want int, wantMessage string) {
 		t.Helper()
 		code, stdout, _ := l.Call("plan", "--exit-code", "web")
-		if code != want || !strings.Contains(stdout, says) || strings.Contains(stdout, "source") != (want != exit.OK) {
+		if code != want || !strings.Contains(stdout, wantMessage) || strings.Contains(stdout, "source") != (want != exit.OK) {
 			t.Errorf("%s: exit code %d\n%s", what, code, stdout)
 		}
 	}
@@ -227,9 +227,9 @@ func TestPlanTellsOfTheSource(t *testing.T) {
 	check("none", exit.OK, "No changes. ")
 }
 
-// TestRecordAlone checks that plan and apply agree on an edit that starts and stops nothing, and that the next plan is
-// empty.
-func TestRecordAlone(t *testing.T) {
+// TestEditOfTheRecordOnly checks that plan and apply agree on an edit that starts and stops nothing, and that the next
+// plan is empty.
+func TestEditOfTheRecordOnly(t *testing.T) {
 	l := newLab(t)
 	spec := "  containers: [{name: a, image: 'i:1'}]\n"
 	path := l.Write("web", spec)

@@ -50,7 +50,7 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 	if err := a.keep(ctx); err != nil {
 		return err
 	}
-	if a.beside = sess.AgentLooks(ctx); a.beside {
+	if a.beside = sess.NotifyAgent(ctx); a.beside {
 		a.follows = sess.AgentKeeps(ctx, a.keys())
 		if err := a.again(ctx); err != nil {
 			return err
@@ -121,15 +121,15 @@ func (a *workloadApplier) follow(ctx context.Context, beside []*podspec.Desired)
 			return err
 		}
 	}
-	for said := ""; !a.done(); {
+	for printed := ""; !a.done(); {
 		if !terminal.Sleep(ctx, a.untilChange()) {
 			return nil
 		}
 		if err := a.reread(ctx); err != nil {
 			return err
 		}
-		if text := a.missing(); text != "" && text != said && terminal.IsText(a.o.output) {
-			said = text
+		if text := a.missing(); text != "" && text != printed && terminal.IsText(a.o.output) {
+			printed = text
 			a.sess.IO.Note("note: the agent is working on it: %s", text)
 		}
 	}
@@ -260,7 +260,7 @@ func (a *workloadApplier) done() bool {
 // isDone reports whether a workload needs no other pass.
 func (a *workloadApplier) isDone(x *expanded) bool {
 	switch {
-	case len(x.Unknown) > 0 && x.onlyUnknownLeft():
+	case len(x.Unknown) > 0 && x.onlyUnknownRemain():
 		return true
 	case x.Job != nil:
 		return a.o.wait != string(wait.Completed) || workload.JobEnd(x.Job) != nil
@@ -268,13 +268,13 @@ func (a *workloadApplier) isDone(x *expanded) bool {
 	return len(x.Waits)+len(x.Gone) == 0 && x.Status.Complete()
 }
 
-// lookEach is the interval at which workloads are observed if the time of their next change is unknown.
-const lookEach = time.Second
+// recheckEach is the interval at which workloads are observed if the time of their next change is unknown.
+const recheckEach = time.Second
 
 // untilChange returns the time until the next possible change.
 func (a *workloadApplier) untilChange() time.Duration {
 	now := a.sess.IO.Now()
-	until := now.Add(lookEach)
+	until := now.Add(recheckEach)
 	for _, x := range a.all {
 		if !x.Next.IsZero() && x.Next.Before(until) {
 			until = x.Next

@@ -55,21 +55,21 @@ func (o *planOptions) takenBack(
 // hasSource reports whether a source of the agent has the pod.
 func hasSource(p *api.Pod) bool { return p != nil && p.Source != "" }
 
-// ruled are the workloads and objects in sources of the agent, each with its file. The agent restores the version of
-// the file after any change by a command. Without an agent there are none.
-type ruled struct {
+// agentOwned holds the workloads and objects that sources of the agent own, each with its file. The agent restores the
+// version of the file after any change by a command. Without an agent there are none.
+type agentOwned struct {
 	sess *session.Session
-	// silent is set if an agent runs and does not answer. All workloads and objects from any source then count as
-	// ruled.
-	silent    bool
-	workloads map[state.ObjectKey]string
-	sources   map[string]bool
+	// unresponsive is set if an agent runs and does not answer. All workloads and objects from any source then count as
+	// owned.
+	unresponsive bool
+	workloads    map[state.ObjectKey]string
+	sources      map[string]bool
 }
 
-func findRuled(ctx context.Context, sess *session.Session) *ruled {
-	r := &ruled{sess: sess, workloads: map[state.ObjectKey]string{}, sources: map[string]bool{}}
+func findAgentOwned(ctx context.Context, sess *session.Session) *agentOwned {
+	r := &agentOwned{sess: sess, workloads: map[state.ObjectKey]string{}, sources: map[string]bool{}}
 	status, answered := sess.AgentStatus(ctx)
-	r.silent = !answered
+	r.unresponsive = !answered
 	if status == nil {
 		return r
 	}
@@ -85,8 +85,8 @@ func findRuled(ctx context.Context, sess *session.Session) *ruled {
 }
 
 // workload returns the file of a stored workload; empty if no source has it.
-func (r *ruled) workload(key state.ObjectKey) string {
-	if !r.silent {
+func (r *agentOwned) workload(key state.ObjectKey) string {
+	if !r.unresponsive {
 		return r.workloads[key]
 	}
 	if one, err := r.sess.Workloads().Get(key); err == nil && one.Workload.Owner != "" {
@@ -96,23 +96,23 @@ func (r *ruled) workload(key state.ObjectKey) string {
 }
 
 // object returns the file of a stored object; empty if no source has it.
-func (r *ruled) object(key state.ObjectKey) string {
-	if len(r.sources) == 0 && !r.silent {
+func (r *agentOwned) object(key state.ObjectKey) string {
+	if len(r.sources) == 0 && !r.unresponsive {
 		return ""
 	}
-	if o, err := r.sess.Objects().Get(key); err == nil && o.Owner != "" && (r.silent || r.sources[o.Owner]) {
+	if o, err := r.sess.Objects().Get(key); err == nil && o.Owner != "" && (r.unresponsive || r.sources[o.Owner]) {
 		return o.Source
 	}
 	return ""
 }
 
 // error returns the error that names the file to change.
-func (*ruled) error(key state.ObjectKey, file string) error {
+func (*agentOwned) error(key state.ObjectKey, file string) error {
 	return fmt.Errorf("%s: the agent applies it from %s: edit that file", key, file)
 }
 
 // note reports that the agent recreates a deleted workload or object.
-func (r *ruled) note(key state.ObjectKey, file string) {
+func (r *agentOwned) note(key state.ObjectKey, file string) {
 	if file == "" {
 		return
 	}
@@ -129,7 +129,7 @@ func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, foun
 	if len(found.Workloads)+len(found.Apart) == 0 {
 		return nil
 	}
-	r := findRuled(ctx, sess)
+	r := findAgentOwned(ctx, sess)
 	differs := func(key state.ObjectKey, source, file string, change func() (objects.Outcome, error)) {
 		if file == "" || objects.SameFile(source, file) && len(o.ConfigMaps) == 0 {
 			return
@@ -170,9 +170,9 @@ func (o *planOptions) refuseConflicts(ctx context.Context, sess *session.Session
 	return nil
 }
 
-// refuseRuled refuses to change stored workloads that are in a source of the agent.
-func refuseRuled(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
-	r := findRuled(ctx, sess)
+// refuseAgentOwned refuses to change stored workloads that are in a source of the agent.
+func refuseAgentOwned(ctx context.Context, sess *session.Session, keys []state.ObjectKey) error {
+	r := findAgentOwned(ctx, sess)
 	var errs []error
 	for _, key := range keys {
 		if file := r.workload(key); file != "" {

@@ -61,11 +61,11 @@ func TestFilesRule(t *testing.T) {
 	})
 	other := written(l, "other", deployment(1, "i:2", "")+"---\n"+strings.Replace(apart, "one", "two", 1))
 	for _, key := range []string{"deployment default/web", "configmap default/apart"} {
-		says := key + ": the agent applies it from " + file + ": edit that file"
-		if code, _, stderr := l.Call("apply", other); code != exit.Refused || !strings.Contains(stderr, says) {
+		wantMessage := key + ": the agent applies it from " + file + ": edit that file"
+		if code, _, stderr := l.Call("apply", other); code != exit.Refused || !strings.Contains(stderr, wantMessage) {
 			t.Errorf("apply: %d %s", code, stderr)
 		}
-		if _, stderr := l.Must("plan", other); !strings.Contains(stderr, "note: "+says) {
+		if _, stderr := l.Must("plan", other); !strings.Contains(stderr, "note: "+wantMessage) {
 			t.Errorf("plan: %s", stderr)
 		}
 	}
@@ -106,9 +106,9 @@ func TestFilesRuleLater(t *testing.T) {
 	}
 }
 
-// TestFilesRuleOfASilentAgent checks that objects from sources are not changed while the agent runs and does not
+// TestFilesRuleOfUnresponsiveAgent checks that objects from sources are not changed while the agent runs and does not
 // answer.
-func TestFilesRuleOfASilentAgent(t *testing.T) {
+func TestFilesRuleOfUnresponsiveAgent(t *testing.T) {
 	l := newLab(t)
 	l.Must("get")
 	text := deployment(1, "i:1", "") + "---\n" + apart

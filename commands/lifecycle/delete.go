@@ -99,7 +99,7 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 		return err
 	}
 	unreadable := o.addStored(sess, &targets)
-	if o.looksForPods(&targets) || len(targets.Workloads) > 0 {
+	if o.namesPods(&targets) || len(targets.Workloads) > 0 {
 		sess.Prefetch(ctx)
 	}
 	found, absent := o.find(ctx, sess, &targets)
@@ -156,8 +156,8 @@ func (o *deleteOptions) checkKinds(targets *selection.Targets) error {
 	return nil
 }
 
-// looksForPods reports whether the command line names pods or manifests.
-func (o *deleteOptions) looksForPods(targets *selection.Targets) bool {
+// namesPods reports whether the command line names pods or manifests.
+func (o *deleteOptions) namesPods(targets *selection.Targets) bool {
 	return len(targets.Pods) > 0 || o.Manifests() || slices.Contains(targets.Kinds, podspec.KindPod)
 }
 
@@ -166,7 +166,7 @@ func (o *deleteOptions) looksForPods(targets *selection.Targets) bool {
 func (o *deleteOptions) find(
 	ctx context.Context, sess *session.Session, targets *selection.Targets,
 ) (selection.Found, error) {
-	if !o.looksForPods(targets) {
+	if !o.namesPods(targets) {
 		return selection.Found{}, nil
 	}
 	s := o.Selection

@@ -77,7 +77,7 @@ func (o *deleteOptions) deleteObjects(
 	if err != nil {
 		return err
 	}
-	going, rules := selection.UIDs(found.Pods), findRuled(ctx, sess)
+	going, rules := selection.UIDs(found.Pods), findAgentOwned(ctx, sess)
 	applied = slices.DeleteFunc(applied, func(d *podspec.Desired) bool { return going[d.Pod.UID] })
 	keys := slices.Clone(named)
 	for _, object := range found.Apart {
@@ -102,7 +102,7 @@ func (o *deleteOptions) deleteObjects(
 }
 
 func (o *deleteOptions) deleteObject(
-	ctx context.Context, sess *session.Session, rules *ruled, key state.ObjectKey,
+	ctx context.Context, sess *session.Session, rules *agentOwned, key state.ObjectKey,
 ) error {
 	if o.dryRun {
 		if _, err := sess.Objects().Get(key); err != nil && !errors.Is(err, state.ErrDamaged) {
@@ -150,7 +150,7 @@ func (o *deleteOptions) deleteWorkloads(
 	if err != nil {
 		sess.IO.NoteOnce("note: %v", err)
 	}
-	given, owned, rules := len(named), 0, findRuled(ctx, sess)
+	given, owned, rules := len(named), 0, findAgentOwned(ctx, sess)
 	named = withOwned(named, found.Workloads, records)
 	o.deleted = named
 	for i, key := range named {
@@ -170,7 +170,7 @@ func (o *deleteOptions) deleteWorkloads(
 		owned += len(pods)
 	}
 	if !o.dryRun && owned > 0 {
-		sess.AgentLooks(ctx)
+		sess.NotifyAgent(ctx)
 	}
 	return absent, nil
 }

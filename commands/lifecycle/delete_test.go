@@ -14,9 +14,9 @@ const (
 	slowly  = "  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {sleep: {seconds: 1}}}}]\n"
 )
 
-// TestPodsAreDeletedSideBySide checks that a slow pod does not delay the deletion of others, and that each line names
+// TestPodsAreDeletedInParallel checks that a slow pod does not delay the deletion of others, and that each line names
 // its pod.
-func TestPodsAreDeletedSideBySide(t *testing.T) {
+func TestPodsAreDeletedInParallel(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("slow", slowly), l.Write("quick", quickly))
 	stdout, stderr := l.Must("delete", "slow", "quick")
@@ -32,8 +32,8 @@ func TestPodsAreDeletedSideBySide(t *testing.T) {
 	}
 }
 
-// TestDeleteGoesOnWithoutWhatIsNotThere checks that pods are deleted even if others do not exist, as in kubectl.
-func TestDeleteGoesOnWithoutWhatIsNotThere(t *testing.T) {
+// TestDeleteContinuesAfterMissingPods checks that pods are deleted even if others do not exist, as in kubectl.
+func TestDeleteContinuesAfterMissingPods(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("here", quickly))
 	code, stdout, stderr := l.Call("delete", "absent", "here", "gone", "--dry-run")

@@ -22,13 +22,13 @@ func (l *lab) file(name, text string) string {
 
 // wants runs a command line, and compares its exit code and its output. The order of the expected texts does not
 // matter. A text with ! in front must not occur.
-func (l *lab) wants(code int, says []string, args ...string) string {
+func (l *lab) wants(code int, wantMessage []string, args ...string) string {
 	l.T().Helper()
 	got, stdout, stderr := l.Call(args...)
 	if got != code {
 		l.T().Errorf("%v: exit code %d, want %d\n%s%s", args, got, code, stdout, stderr)
 	}
-	for _, text := range says {
+	for _, text := range wantMessage {
 		not, ok := strings.CutPrefix(text, "!")
 		if ok == strings.Contains(stdout+stderr, strings.TrimPrefix(text, "!")) {
 			l.T().Errorf("%v: %q (unwanted: %v) in\n%s%s", args, strings.TrimPrefix(text, "!"), not != "" && ok, stdout,

@@ -81,7 +81,7 @@ func (o *planOptions) showWorkloads(sess *session.Session, text *view.Plan, own 
 		}
 		sess.IO.PrintBold(view.WorkloadHeading(&w.change))
 		// Pods of one workload have the same remarks.
-		text.Said = map[string]bool{}
+		text.Printed = map[string]bool{}
 		for _, p := range w.plans {
 			if !o.unchanged && len(p.Steps)+len(p.Holds)+len(p.Record) == 0 && p.Complete {
 				continue

@@ -172,7 +172,7 @@ func (o *applyOptions) pruneWorkloads(ctx context.Context, sess *session.Session
 		}
 	}
 	if len(p.workloads) > 0 {
-		sess.AgentLooks(ctx)
+		sess.NotifyAgent(ctx)
 	}
 	return nil
 }

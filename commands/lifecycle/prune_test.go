@@ -94,9 +94,9 @@ func TestPruneSet(t *testing.T) {
 	}
 }
 
-// TestSetIsNoEdit checks that a set is stored with its members and restarts nothing. It survives when podctl applies
-// its own copies, and ends when an object is applied without it.
-func TestSetIsNoEdit(t *testing.T) {
+// TestSetDoesNotRestart checks that a set is stored with its members and restarts nothing. It survives when podctl
+// applies its own copies, and ends when an object is applied without it.
+func TestSetDoesNotRestart(t *testing.T) {
 	l := newLab(t)
 	file := written(l, "web", deployment(1, "i:1", "")+named("one", "web")+object("ConfigMap", "conf", "web"))
 	l.Must("apply", "--wait", file)

@@ -137,7 +137,7 @@ func (r *rolling) isFree(ref model.PodRef, digest string) bool {
 		return false
 	}
 	last, worked := r.worked[ref]
-	return !worked || last.digest != digest || r.sess.IO.Now().Sub(last.at) >= lookEach
+	return !worked || last.digest != digest || r.sess.IO.Now().Sub(last.at) >= recheckEach
 }
 
 func (r *rolling) apply(ctx context.Context, d *podspec.Desired) {

@@ -113,12 +113,12 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 	if err != nil {
 		return err
 	}
-	for said := ""; ; {
+	for printed := ""; ; {
 		if o.watch {
 			probeAll(ctx, sess, engine, r.Key())
 		}
-		x, err := lookAt(ctx, sess, engine, r.Key())
-		if err != nil && said != "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		x, err := observeWorkload(ctx, sess, engine, r.Key())
+		if err != nil && printed != "" && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			// The last observed state was already printed.
 			return exit.With(exit.NotYet)
 		}
@@ -127,16 +127,16 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 		}
 		doc := x.document()
 		lines := append(view.WorkloadWaits(&doc), view.WorkloadOutcome(&doc))
-		if text := strings.Join(lines, "\n"); text != said {
+		if text := strings.Join(lines, "\n"); text != printed {
 			for _, line := range lines {
 				sess.IO.Print("%s", line)
 			}
-			said = text
+			printed = text
 		}
 		switch {
 		case x.Job == nil && x.Status.Complete(), x.Job != nil && workload.JobEnd(x.Job) != nil:
 			return nil
-		case !o.watch || !terminal.Sleep(ctx, lookEach):
+		case !o.watch || !terminal.Sleep(ctx, recheckEach):
 			return exit.Join(ctx, exit.With(exit.NotYet), x.UnknownErr())
 		}
 	}
@@ -180,7 +180,7 @@ func NewScale(sess *session.Session) *cobra.Command {
 			keys, err := namedWorkloads(sess, args,
 				"scale needs a Deployment, ReplicaSet or StatefulSet, for example deployment/web")
 			if err == nil {
-				err = refuseRuled(cmd.Context(), sess, keys)
+				err = refuseAgentOwned(cmd.Context(), sess, keys)
 			}
 			if err != nil {
 				return err
@@ -231,7 +231,7 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 				return err
 			}
 			keys := []state.ObjectKey{r.Key()}
-			if err := refuseRuled(cmd.Context(), sess, keys); err != nil {
+			if err := refuseAgentOwned(cmd.Context(), sess, keys); err != nil {
 				return err
 			}
 			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return goBack(r, revision) })

@@ -244,7 +244,7 @@ func removeJob(ctx context.Context, sess *session.Session, key state.ObjectKey) 
 	if _, err := sess.Workloads().Delete(ctx, key); err != nil {
 		return err
 	}
-	sess.AgentLooks(ctx)
+	sess.NotifyAgent(ctx)
 	applied, _, err := state.Applied(sess.Flags.Layout())
 	if err != nil {
 		return err

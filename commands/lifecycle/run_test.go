@@ -17,9 +17,9 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestRunSaysWhyAPodFailed checks that an error describes the end of a pod if no regular container has an exit code to
-// pass on.
-func TestRunSaysWhyAPodFailed(t *testing.T) {
+// TestRunReportsWhyPodFailed checks that an error describes the end of a pod if no regular container has an exit code
+// to pass on.
+func TestRunReportsWhyPodFailed(t *testing.T) {
 	l := newLab(t)
 	l.Behave("i", runtimetest.Behaviour{After: soon, ExitCode: 9})
 	job := l.Write("job", "  restartPolicy: Never\n  initContainers: [{name: i, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n")

@@ -65,9 +65,9 @@ func TestAPodThatCannotBeObserved(t *testing.T) {
 	}
 }
 
-// TestAPodInTheWayOfNone checks that an unobservable pod does not prevent updates of other pods, and that a wait ends
-// after the others are done.
-func TestAPodInTheWayOfNone(t *testing.T) {
+// TestUnobservablePodDoesNotBlockOthers checks that an unobservable pod does not prevent updates of other pods, and
+// that a wait ends after the others are done.
+func TestUnobservablePodDoesNotBlockOthers(t *testing.T) {
 	l := newLab(t)
 	const slowly = "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}\n"
 	l.Must("apply", "--wait", written(l, "web", deployment(3, "i:1", slowly)))

@@ -226,7 +226,7 @@ func awaitWorkload(
 	last := "not checked yet"
 	for {
 		probeAll(ctx, sess, engine, key)
-		x, err := lookAt(ctx, sess, engine, key)
+		x, err := observeWorkload(ctx, sess, engine, key)
 		switch {
 		case err != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return err
@@ -240,7 +240,7 @@ func awaitWorkload(
 		case err == nil:
 			last = x.missing()
 		}
-		if !terminal.Sleep(ctx, lookEach) {
+		if !terminal.Sleep(ctx, recheckEach) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				late := fmt.Errorf("%s is not %s in time: %s", key, c.name, last)
 				return &exit.CodeError{Code: exit.NotYet, Err: late}
@@ -250,8 +250,8 @@ func awaitWorkload(
 	}
 }
 
-// lookAt observes a workload.
-func lookAt(
+// observeWorkload observes a workload.
+func observeWorkload(
 	ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey,
 ) (*expanded, error) {
 	r, err := sess.Workloads().Get(key)

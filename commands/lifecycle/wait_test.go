@@ -54,9 +54,9 @@ func TestAContainerThatEndedBlocksAWait(t *testing.T) {
 	}
 }
 
-// TestAWaitTellsWhatItWaitsFor checks the wait for a pod that succeeds after all its containers have ended. The wait
-// names the containers, because their end cannot be predicted.
-func TestAWaitTellsWhatItWaitsFor(t *testing.T) {
+// TestWaitNamesUnfinishedContainers checks the wait for a pod that succeeds after all its containers have ended. The
+// wait names the containers, because their end cannot be predicted.
+func TestWaitNamesUnfinishedContainers(t *testing.T) {
 	const reason = "container a has exited 0 and is not restarted: the pod is ready only once all its containers have ended\n"
 	l := newLab(t)
 	l.Behave("a", runtimetest.Behaviour{After: soon})

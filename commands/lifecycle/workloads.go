@@ -38,8 +38,8 @@ func (x *expanded) isUnknown(ref model.PodRef) bool {
 	return slices.ContainsFunc(x.Unknown, func(u workload.Unknown) bool { return u.Pod == ref })
 }
 
-// onlyUnknownLeft reports whether all observable pods are settled.
-func (x *expanded) onlyUnknownLeft() bool {
+// onlyUnknownRemain reports whether all observable pods are settled.
+func (x *expanded) onlyUnknownRemain() bool {
 	busy := slices.ContainsFunc(x.Gone, func(ref model.PodRef) bool { return !x.isUnknown(ref) })
 	return !busy && !slices.ContainsFunc(x.Pods, func(d *podspec.Desired) bool {
 		ref := model.RefOf(d.Pod)

@@ -46,7 +46,7 @@ func DesiredOf(applied []state.AppliedPod) []*podspec.Desired {
 // Named finds an applied pod by its name. If there is none, the error describes other places where the pod may be.
 func Named(sess *session.Session, applied []*podspec.Desired, name string) (*podspec.Desired, error) {
 	d, err := state.FindPod(applied, sess.Flags.Namespace, name)
-	return d, maybeElsewhere(sess, name, err)
+	return d, addLocationHint(sess, name, err)
 }
 
 // One finds the single pod that an argument names. For a workload or Service it returns the first of several pods, with

@@ -15,9 +15,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// maybeElsewhere adds to a not-found error where the pod may be: in a directory of manifests that has this name, or
+// addLocationHint adds to a not-found error where the pod may be: in a directory of manifests that has this name, or
 // behind an unreadable checkpoint, because the checkpoint contains the name.
-func maybeElsewhere(sess *session.Session, name string, err error) error {
+func addLocationHint(sess *session.Session, name string, err error) error {
 	if absent := (*state.NotFoundError)(nil); !errors.As(err, &absent) {
 		return err
 	}
@@ -49,9 +49,9 @@ func WithoutAbsent(err error) error {
 	})...)
 }
 
-// maybeLost adds to a not-found error that the runtime has a pod of this name that podctl created. Its checkpoint is
+// addLostHint adds to a not-found error that the runtime has a pod of this name that podctl created. Its checkpoint is
 // missing, as get shows.
-func maybeLost(ctx context.Context, sess *session.Session, err error) error {
+func addLostHint(ctx context.Context, sess *session.Session, err error) error {
 	absent := (*state.NotFoundError)(nil)
 	if !errors.As(err, &absent) {
 		return err

@@ -226,7 +226,7 @@ func (f *finder) named(ctx context.Context, names []string) ([]*podspec.Desired,
 		case err != nil && f.recording == nil && (f.For == Show || f.For == List):
 			d, err = f.unmanaged(ctx, applied, name, err)
 		case err != nil && f.recording == nil:
-			err = maybeLost(ctx, f.sess, err)
+			err = addLostHint(ctx, f.sess, err)
 		}
 		switch {
 		case err != nil:

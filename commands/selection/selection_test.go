@@ -19,11 +19,11 @@ import (
 // newSession returns a session in which commandstest.Pods are applied, and the buffer of its notes.
 func newSession(t *testing.T, stdin string) (*session.Session, *bytes.Buffer) {
 	t.Helper()
-	var said bytes.Buffer
-	sess := session.New(commandstest.Env(stdin, &bytes.Buffer{}, &said, time.Now))
+	var output bytes.Buffer
+	sess := session.New(commandstest.Env(stdin, &bytes.Buffer{}, &output, time.Now))
 	sess.Flags.StateDir, sess.Flags.Namespace = commandstest.Applied(t, commandstest.Pods), "default"
 	sess.Flags.RuntimeEndpoint = "unix:///absent.sock"
-	return sess, &said
+	return sess, &output
 }
 
 const podOfSystem = "{apiVersion: v1, kind: Pod, metadata: {name: new, namespace: system, labels: {app: a}}, " +
@@ -108,8 +108,8 @@ func TestFindSome(t *testing.T) {
 	}
 }
 
-// TestNamespaceGiven checks that a manifest of another namespace than that of the command line is an error.
-func TestNamespaceGiven(t *testing.T) {
+// TestNamespaceFlag checks that a manifest of another namespace than that of the command line is an error.
+func TestNamespaceFlag(t *testing.T) {
 	sess, _ := newSession(t, podOfSystem)
 	sess.Flags.NamespaceGiven = true
 	_, err := Selection{}.Find(t.Context(), sess, []string{"-"})
@@ -120,7 +120,7 @@ func TestNamespaceGiven(t *testing.T) {
 
 // TestChoose checks that the container is the named one, the pod's default, or the first one.
 func TestChoose(t *testing.T) {
-	sess, said := newSession(t, "")
+	sess, output := newSession(t, "")
 	d, err := One(t.Context(), sess, Work, "hello")
 	if err != nil {
 		t.Fatal(err)
@@ -134,20 +134,20 @@ func TestChoose(t *testing.T) {
 		return name
 	}
 	if got := choose(Container{}); got != "web" ||
-		said.String() != "Defaulted container \"web\" out of: fetch, web, worker\n" {
-		t.Errorf("%s %q", got, said)
+		output.String() != "Defaulted container \"web\" out of: fetch, web, worker\n" {
+		t.Errorf("%s %q", got, output)
 	}
-	said.Reset()
-	if got := choose(Container{Quiet: true}); got != "web" || said.Len() > 0 {
-		t.Errorf("quiet: %s %q", got, said)
+	output.Reset()
+	if got := choose(Container{Quiet: true}); got != "web" || output.Len() > 0 {
+		t.Errorf("quiet: %s %q", got, output)
 	}
 	got := choose(Container{Name: "absent"})
 	if got != `pod default/hello has no container "absent"; it has fetch, web, worker` {
 		t.Error(got)
 	}
 	d.Pod.Annotations = map[string]string{defaultContainer: "worker"}
-	if got := choose(Container{}); got != "worker" || said.Len() > 0 {
-		t.Errorf("the pod's default one: %s %q", got, said)
+	if got := choose(Container{}); got != "worker" || output.Len() > 0 {
+		t.Errorf("the pod's default one: %s %q", got, output)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/commands/exit"
 )
 
-// TestStatusIsLookedAt checks that every command over several pods applies status fields to the current status.
-func TestStatusIsLookedAt(t *testing.T) {
+// TestStatusSelectors checks that every command over several pods applies status fields to the current status.
+func TestStatusSelectors(t *testing.T) {
 	l := newLab(t)
 	const spec = "  restartPolicy: Never\n  containers: [{name: %, image: 'i:1'}]\n"
 	l.Must("apply", l.Write("done", strings.Replace(spec, "%", "d", 1)),

@@ -37,9 +37,9 @@ func damaged(t *testing.T) (l *lab, checkpoint string) {
 func TestAllReportsDamagedCheckpoints(t *testing.T) {
 	l, checkpoint := damaged(t)
 	for _, c := range []struct {
-		args       []string
-		code       int
-		says, done string
+		args              []string
+		code              int
+		wantMessage, done string
 	}{
 		{[]string{"plan"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
 		{[]string{"plan", "--exit-code"}, exit.Error, "podctl: reading the checkpoint " + checkpoint, "default/sound"},
@@ -64,7 +64,7 @@ func TestAllReportsDamagedCheckpoints(t *testing.T) {
 		},
 	} {
 		code, stdout, stderr := l.Call(c.args...)
-		if code != c.code || strings.Count(stderr, checkpoint) != 1 || !strings.Contains(stderr, c.says) ||
+		if code != c.code || strings.Count(stderr, checkpoint) != 1 || !strings.Contains(stderr, c.wantMessage) ||
 			!strings.Contains(stdout, c.done) {
 			t.Errorf("%v: exit code %d\n%s%s", c.args, code, stdout, stderr)
 		}

@@ -63,9 +63,9 @@ func (s *Session) AgentKeeps(ctx context.Context, keys []state.ObjectKey) bool {
 	})
 }
 
-// AgentLooks notifies a running agent that the stored workloads have changed, so that it makes no pass for their old
+// NotifyAgent notifies a running agent that the stored workloads have changed, so that it makes no pass for their old
 // state. It reports whether an agent runs.
-func (s *Session) AgentLooks(ctx context.Context) bool {
+func (s *Session) NotifyAgent(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
 	err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.ReadWorkloads(ctx)

@@ -99,9 +99,9 @@ func (s *Session) SyncServices(ctx context.Context) error {
 	return engine.Proxy.Sync(ctx)
 }
 
-// Settle waits until the updates for Services after a command are done. It costs nothing if there are no Services. A
-// failure is only a note, because the command itself has succeeded.
-func (s *Session) Settle() {
+// WaitForServices waits until the updates for Services after a command are done. It costs nothing if there are no
+// Services. A failure is only a note, because the command itself has succeeded.
+func (s *Session) WaitForServices() {
 	if s.engine == nil {
 		return
 	}

@@ -31,8 +31,8 @@ type Plan struct {
 	// Width is the number of columns, or 0 for no limit. A comment that does not fit beside its row is written below
 	// it.
 	Width int
-	// Said has the remarks that were already printed, so that they are not repeated. If nil, all are repeated.
-	Said map[string]bool
+	// Printed has the remarks that were already printed, so that they are not repeated. If nil, all are repeated.
+	Printed map[string]bool
 }
 
 // planRow is one object of a plan: its symbol, its action with the reason, and the steps of the action.
@@ -179,11 +179,11 @@ func (v *Plan) writeLines(b *strings.Builder, p *plan.Plan) {
 		lines = append(lines, "waiting for "+terminal.PrintableLine(text))
 	}
 	for _, text := range remarks(p) {
-		if v.Said[text] {
+		if v.Printed[text] {
 			continue
 		}
-		if v.Said != nil {
-			v.Said[text] = true
+		if v.Printed != nil {
+			v.Printed[text] = true
 		}
 		lines = append(lines, terminal.PrintableLine(text))
 	}

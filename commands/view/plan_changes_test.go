@@ -79,9 +79,9 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestPlanSaysEachStep: each step except a check is in a row, in the order in which they run, and the totals count the
+// TestPlanShowsEachStep: each step except a check is in a row, in the order in which they run, and the totals count the
 // rows.
-func TestPlanSaysEachStep(t *testing.T) {
+func TestPlanShowsEachStep(t *testing.T) {
 	grace := new(int64(30))
 	for name, c := range map[string]struct {
 		plan plan.Plan

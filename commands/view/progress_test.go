@@ -49,8 +49,8 @@ func TestProgressOnAPipe(t *testing.T) {
 	}
 }
 
-// TestFailedStepsSayWhy: the line of a failed step has the kubelet's reason and the error, in one line.
-func TestFailedStepsSayWhy(t *testing.T) {
+// TestFailedStepsHaveReasons: the line of a failed step has the kubelet's reason and the error, in one line.
+func TestFailedStepsHaveReasons(t *testing.T) {
 	var out strings.Builder
 	step := &plan.Step{Kind: plan.StartContainer, Container: "a"}
 	progress := &Progress{io: terminal.NewIO(&terminal.Env{Err: &out})}

@@ -23,7 +23,7 @@ e2e.sh systemd -test.run TestE2E/($apart) -test.skip TestE2E/($skip)
 features.sh
 system.sh
 e2e.sh cgroupfs -test.run TestE2E/($cgroups)
-rooms.sh
+packages.sh
 END
 
 # next takes the first of the jobs from the list and prints it.

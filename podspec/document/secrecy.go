@@ -53,23 +53,23 @@ func (d *Document) shown(path string) string {
 	if path == "" || !d.MayBeSecret() {
 		return path
 	}
-	t, told := reflect.TypeFor[v1.Secret](), ""
+	t, visible := reflect.TypeFor[v1.Secret](), ""
 	if slices.Contains([]string{"List", "PodList"}, strings.Join(d.kinds(), " ")) {
 		t = reflect.TypeFor[v1.List]()
 	}
 	for _, part := range fieldpath.Split(path) {
 		next := fieldpath.Step(t, part)
 		if next == nil || !isShowable(fieldpath.Deref(t), part) {
-			return told
+			return visible
 		}
 		if t = fieldpath.Deref(t); t.Kind() == reflect.Slice {
-			told += "[" + part + "]"
+			visible += "[" + part + "]"
 		} else {
-			told = fieldpath.Key(told, part)
+			visible = fieldpath.Key(visible, part)
 		}
 		t = next
 	}
-	return told
+	return visible
 }
 
 // isShowable reports whether a part of a path has a valid form for its type.

@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 )
 
-// TestFaultsAreTold checks the positions and explanations of syntax errors.
-func TestFaultsAreTold(t *testing.T) {
+// TestSyntaxErrors checks the positions and explanations of syntax errors.
+func TestSyntaxErrors(t *testing.T) {
 	const head = "a:\n  b:\n  - c: 1\n    d: 2\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"too little indented": {

@@ -105,8 +105,8 @@ func TestCredentialsStayWithTheirServer(t *testing.T) {
 	}
 }
 
-// TestPasswordsInURLsAreNotTold checks that no error shows a password.
-func TestPasswordsInURLsAreNotTold(t *testing.T) {
+// TestErrorsHideURLPasswords checks that no error shows a password.
+func TestErrorsHideURLPasswords(t *testing.T) {
 	for _, name := range []string{
 		"https://me:hunter2@a b/pod.yaml", "https://me:hunter2@127.0.0.1:1/pod.yaml", "http://me:hunter2@192.0.2.1/",
 		"https://me:hunter2@[::1/pod.yaml", "https://me:hunter2@host:port/x", "https://me:hunter2%zz@host/", "https://me:hunter2\x7f@host/",
@@ -220,9 +220,9 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// TestSilentSources checks that a pipe without a writer is waited for as long as the caller waits, and that late text
-// is read. A pipe in a directory is refused at once.
-func TestSilentSources(t *testing.T) {
+// TestPipesWithoutWriters checks that a pipe without a writer is waited for as long as the caller waits, and that late
+// text is read. A pipe in a directory is refused at once.
+func TestPipesWithoutWriters(t *testing.T) {
 	dir := t.TempDir()
 	pipe, other := filepath.Join(dir, "pod.yaml"), filepath.Join(t.TempDir(), "pod.yaml")
 	if err := errors.Join(unix.Mkfifo(pipe, 0o600), unix.Mkfifo(other, 0o600)); err != nil {

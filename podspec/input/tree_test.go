@@ -43,12 +43,12 @@ func TestEach(t *testing.T) {
 		"a.yaml a", "b.yaml larger than 4 bytes", "f.yaml no such file", "g.yaml not a regular file", "h.yaml known",
 	} {
 		name, words, _ := strings.Cut(want, " ")
-		f, told := files[i], string(files[i].Text)
+		f, reported := files[i], string(files[i].Text)
 		if f.Err != nil {
-			told = f.Err.Error()
+			reported = f.Err.Error()
 		}
-		if f.Name != at(name) || !strings.Contains(told, words) || f.Err != nil && (strings.Count(told, f.Name) != 1 || len(f.Text) > 0) {
-			t.Errorf("%s: %s, want %s", f.Name, told, want)
+		if f.Name != at(name) || !strings.Contains(reported, words) || f.Err != nil && (strings.Count(reported, f.Name) != 1 || len(f.Text) > 0) {
+			t.Errorf("%s: %s, want %s", f.Name, reported, want)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -197,9 +197,9 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 	}
 }
 
-// TestSilentFiles checks that an operation that hangs is abandoned, is not started twice at once, and is started again
+// TestHangingFiles checks that an operation that hangs is abandoned, is not started twice at once, and is started again
 // after it has ended.
-func TestSilentFiles(t *testing.T) {
+func TestHangingFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tree, began, ends := &Tree{Reader: Reader{Timeout: time.Minute}}, atomic.Int32{}, make(chan struct{})
 		hangs := func() { began.Add(1); <-ends }
@@ -219,8 +219,8 @@ func TestSilentFiles(t *testing.T) {
 	})
 }
 
-// TestManySilentFiles checks that reading many files that hang ends, and that the number of threads is limited.
-func TestManySilentFiles(t *testing.T) {
+// TestManyHangingFiles checks that reading many files that hang ends, and that the number of threads is limited.
+func TestManyHangingFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tree, began, ends := &Tree{Reader: Reader{Timeout: 5 * time.Second}}, atomic.Int32{}, make(chan struct{})
 		dir := t.TempDir()
@@ -245,8 +245,8 @@ func TestManySilentFiles(t *testing.T) {
 	})
 }
 
-// TestSilentLinks checks that links whose targets hang do not keep files of the directory from being read.
-func TestSilentLinks(t *testing.T) {
+// TestHangingLinks checks that links whose targets hang do not keep files of the directory from being read.
+func TestHangingLinks(t *testing.T) {
 	dir := t.TempDir()
 	plain, link := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "b.yaml")
 	if err := errors.Join(os.WriteFile(plain, []byte("a"), 0o600), os.Symlink(plain, link)); err != nil {

@@ -96,7 +96,7 @@ func (r Reader) Get(ctx context.Context, name, etag string) (Answer, error) {
 }
 
 func (r Reader) fetch(ctx context.Context, u *url.URL, etag string) (Answer, error) {
-	reply, err := r.ask(ctx, u, etag)
+	reply, err := r.request(ctx, u, etag)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -112,7 +112,7 @@ func (r Reader) fetch(ctx context.Context, u *url.URL, etag string) (Answer, err
 	return Answer{Text: text, ETag: reply.Header.Get("ETag")}, err
 }
 
-func (r Reader) ask(ctx context.Context, u *url.URL, etag string) (*http.Response, error) {
+func (r Reader) request(ctx context.Context, u *url.URL, etag string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return nil, err

@@ -353,7 +353,7 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	desired.Shared = append(desired.Shared, shared...)
 	slices.SortFunc(desired.Shared, podspec.ObjectName.Compare)
 	a.checkMade(o, desired)
-	a.lack(m, o, desired)
+	a.reportMissing(m, o, desired)
 	return desired
 }
 

@@ -102,8 +102,8 @@ func TestLargeManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// TestAKeyForgesNoLine checks that text of a manifest cannot imitate a line of podctl's output.
-func TestAKeyForgesNoLine(t *testing.T) {
+// TestKeysCannotImitateOutput checks that text of a manifest cannot imitate a line of podctl's output.
+func TestKeysCannotImitateOutput(t *testing.T) {
 	m := parsed(t, minimal+"  \"x\\npod default/web is valid\": 1\n")
 	for _, p := range m.Problems {
 		if strings.Contains(p.String(), "\n") {

@@ -55,7 +55,7 @@ func (c *classifier) visit(path string, value any) {
 		f = c.ofPod(path, value, f)
 	}
 	selectsNodes := c.o.ofDaemonSet && fields.ChoosesNodes(path)
-	if !ok || f.Support == fields.Honoured || asksNothing(path, value, f) || selectsNodes {
+	if !ok || f.Support == fields.Honoured || isMeaningless(path, value, f) || selectsNodes {
 		return
 	}
 	at := reportedPath(path, f)
@@ -145,9 +145,9 @@ func (c *classifier) inMemory(path string) bool {
 	return c.o.report.Scalar(medium...) == string(v1.StorageMediumMemory)
 }
 
-// asksNothing reports whether a value is an empty list or map that has no meaning. In a volume even an empty map has
+// isMeaningless reports whether a value is an empty list or map that has no meaning. In a volume even an empty map has
 // one: the kind of volume.
-func asksNothing(path string, value any, f fields.Field) bool {
+func isMeaningless(path string, value any, f fields.Field) bool {
 	switch value.(type) {
 	case map[string]any, []any:
 		return path == "spec.volumes" || !strings.HasPrefix(f.Path, "volume")

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestEmptyAsksForNothing checks that an empty list or map in an unsupported field is accepted, but an empty source of
-// a volume is a volume.
-func TestEmptyAsksForNothing(t *testing.T) {
+// TestEmptyUnsupportedFieldsAreAccepted checks that an empty list or map in an unsupported field is accepted, but an
+// empty source of a volume is a volume.
+func TestEmptyUnsupportedFieldsAreAccepted(t *testing.T) {
 	for text, refused := range map[string]string{
 		"    volumeDevices: []\n":                                                "",
 		"    volumeDevices: null\n":                                              "",
@@ -33,8 +33,8 @@ func TestEmptyAsksForNothing(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyMeasuresIsNoted checks the notes for limits of disk usage, for which a kubelet evicts pods.
-func TestWhatNobodyMeasuresIsNoted(t *testing.T) {
+// TestUnenforcedDiskLimitsAreNoted checks the notes for limits of disk usage, for which a kubelet evicts pods.
+func TestUnenforcedDiskLimitsAreNoted(t *testing.T) {
 	const measures = "podctl does not measure how much a pod writes to disk."
 	for text, want := range map[string]string{
 		"    resources: {limits: {cpu: 1, ephemeral-storage: 1Gi}}\n":          "spec.containers[0].resources.limits.ephemeral-storage",

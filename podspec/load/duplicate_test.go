@@ -54,8 +54,8 @@ func TestDuplicatesAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAllTextsAreTold checks that a limit for all texts together is reported as such.
-func TestLimitsOfAllTextsAreTold(t *testing.T) {
+// TestTotalSizeLimit checks that a limit for all texts together is reported as such.
+func TestTotalSizeLimit(t *testing.T) {
 	many := repeat(document.MaxDocuments, func(i int) string {
 		return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c%d}\n", i)
 	})

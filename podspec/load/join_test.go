@@ -44,8 +44,8 @@ func TestJoin(t *testing.T) {
 		}
 		want, _ := l.Parse(some...)
 		got, err := l.Join(read...)
-		if err != nil || said(got) != said(want) {
-			t.Errorf("%b: %v\n%s\nwant\n%s", set, err, said(got), said(want))
+		if err != nil || output(got) != output(want) {
+			t.Errorf("%b: %v\n%s\nwant\n%s", set, err, output(got), output(want))
 		}
 		if again, _ := l.Join(read...); len(got.Pods) > 0 && got.Pods[0].Pod != again.Pods[0].Pod {
 			t.Errorf("%b: the pod is decoded again", set)
@@ -54,7 +54,7 @@ func TestJoin(t *testing.T) {
 }
 
 // said returns the whole content of a manifest as text.
-func said(m *Manifest) string {
+func output(m *Manifest) string {
 	text := fmt.Sprintln(document.GroupNotes(m.Notes()), len(m.Workloads), m.Problems)
 	for _, d := range m.Pods {
 		text += fmt.Sprintln(d.Pod.Name, d.Pod.Spec.Containers[0].Image, len(d.Objects.ConfigMaps), len(d.Unresolved()))

@@ -104,7 +104,7 @@ func TestProblems(t *testing.T) {
 }
 
 // told returns the problems of a manifest as line, path and first words.
-func told(m *Manifest) []string {
+func reported(m *Manifest) []string {
 	var lines []string
 	for _, p := range m.Problems {
 		words := strings.Fields(p.Detail)
@@ -150,13 +150,13 @@ data: {a.txt: "=", b: 5}
 		"20 data[a.txt]: is not base64; put",
 		"20 data.b: is a number, base64",
 	}
-	if diff := cmp.Diff(want, told(m)); diff != "" {
+	if diff := cmp.Diff(want, reported(m)); diff != "" {
 		t.Error(diff)
 	}
 }
 
-// TestNoFaultIsToldTwice checks that a value that could not be decoded is not also reported as missing.
-func TestNoFaultIsToldTwice(t *testing.T) {
+// TestUndecodableValueIsReportedOnce checks that a value that could not be decoded is not also reported as missing.
+func TestUndecodableValueIsReportedOnce(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"a misspelt list": {
 			strings.Replace(minimal, "containers:", "contaners:", 1),
@@ -205,7 +205,7 @@ func TestNoFaultIsToldTwice(t *testing.T) {
 			`9 spec.volumes[0].emptyDir.sizeLimit: "much" is not a`,
 		},
 	} {
-		if diff := cmp.Diff([]string{c.want}, told(parsed(t, c.text))); diff != "" {
+		if diff := cmp.Diff([]string{c.want}, reported(parsed(t, c.text))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

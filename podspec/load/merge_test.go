@@ -14,14 +14,14 @@ const bare = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
 func findings(t *testing.T, text string) string {
 	t.Helper()
 	m := parsed(t, text)
-	var told []string
+	var reported []string
 	for _, p := range m.Problems {
-		told = append(told, fmt.Sprintf("%d %s: %s", p.Line, p.Path, p.Detail))
+		reported = append(reported, fmt.Sprintf("%d %s: %s", p.Line, p.Path, p.Detail))
 	}
 	for _, n := range m.NoEffect {
-		told = append(told, fmt.Sprintf("%d note %s: %s", n.Line, n.Path, n.Detail))
+		reported = append(reported, fmt.Sprintf("%d note %s: %s", n.Line, n.Path, n.Detail))
 	}
-	return strings.Join(told, "\n")
+	return strings.Join(reported, "\n")
 }
 
 // TestMergesAndAliasesAreAsWrittenOut checks that findings about a field do not depend on merges and aliases, and have
@@ -85,8 +85,8 @@ func TestMergesAndAliasesAreAsWrittenOut(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoMergeIsNone checks that a quoted "<<" is a name, and that a merge must not repeat a key.
-func TestWhatIsNoMergeIsNone(t *testing.T) {
+// TestMergeKeySyntax checks that a quoted "<<" is a name, and that a merge must not repeat a key.
+func TestMergeKeySyntax(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"<<": {schedulerName: zz}}`:                            "spec.<<: unknown field",
 		`{<<: {schedulerName: zz}, schedulerName: yy}`:           `key "schedulerName" already set in map`,

@@ -99,19 +99,19 @@ func (r *report) mistyped(value any, t reflect.Type) string {
 	_, isBool := value.(bool)
 	_, isNumber := value.(json.Number)
 	isList := t.Kind() == reflect.Slice
-	said, kind := quote.Value(fmt.Sprint(value)), kindOf(value)
+	output, kind := quote.Value(fmt.Sprint(value)), kindOf(value)
 	if isNumber {
 		// It may be a number out of range.
 		kind += " " + quote.OneLine(fmt.Sprint(value))
 	}
 	if r.MayBeSecret() {
-		said, kind = "the value", kindOf(value)
+		output, kind = "the value", kindOf(value)
 	}
 	switch {
 	case t == reflect.TypeFor[resource.Quantity]() && (isText || isBool || isNumber):
-		return said + " is not a quantity; write, for example, 500m, 2 or 64Mi"
+		return output + " is not a quantity; write, for example, 500m, 2 or 64Mi"
 	case t == reflect.TypeFor[metav1.Time]() && isText:
-		return said + " is not a time; write, for example, 2026-01-31T12:00:00Z"
+		return output + " is not a time; write, for example, 2026-01-31T12:00:00Z"
 	case isList && t.Elem().Kind() == reflect.Uint8 && isText:
 		return "is not base64; put plain text in stringData of a Secret or data of a ConfigMap"
 	}

@@ -47,14 +47,14 @@ func TestNamesThatArePathsAreRefused(t *testing.T) {
 		place, _, _ := strings.Cut(path, " (")
 		for _, name := range badNames {
 			m := parsed(t, strings.ReplaceAll(text, "%q", fmt.Sprintf("%q", name)))
-			if told := problemsOf(m); !strings.Contains(told, "-:"+place+": ") {
-				t.Errorf("%s: %.20q: no problem there:\n%s", path, name, told)
-			} else if len(m.Problems) > 2 || len(strings.Split(told, "\n")) != len(m.Problems) {
-				t.Errorf("%s: %.20q: more than is wrong:\n%s", path, name, told)
+			if reported := problemsOf(m); !strings.Contains(reported, "-:"+place+": ") {
+				t.Errorf("%s: %.20q: no problem there:\n%s", path, name, reported)
+			} else if len(m.Problems) > 2 || len(strings.Split(reported, "\n")) != len(m.Problems) {
+				t.Errorf("%s: %.20q: more than is wrong:\n%s", path, name, reported)
 			}
 		}
-		if told := problemsOf(parsed(t, strings.ReplaceAll(text, "%q", `"a-1"`))); strings.Contains(told, "not valid") {
-			t.Errorf("%s: a good name is refused:\n%s", path, told)
+		if reported := problemsOf(parsed(t, strings.ReplaceAll(text, "%q", `"a-1"`))); strings.Contains(reported, "not valid") {
+			t.Errorf("%s: a good name is refused:\n%s", path, reported)
 		}
 	}
 }
@@ -69,9 +69,9 @@ func TestKeysThatArePathsAreRefused(t *testing.T) {
 			if key == "a]b" {
 				want = "-:4:1: " + field
 			}
-			if told := problemsOf(parsed(t, fmt.Sprintf(text, key))); !strings.Contains(told, want) ||
-				!strings.Contains(told, "is not a valid key") {
-				t.Errorf("%s %s %.20q: want %q:\n%s", kind, field, key, want, told)
+			if reported := problemsOf(parsed(t, fmt.Sprintf(text, key))); !strings.Contains(reported, want) ||
+				!strings.Contains(reported, "is not a valid key") {
+				t.Errorf("%s %s %.20q: want %q:\n%s", kind, field, key, want, reported)
 			}
 		}
 		for _, key := range []string{"a", ".a", "A_b-c.d", strings.Repeat("a", 253)} {
@@ -81,8 +81,8 @@ func TestKeysThatArePathsAreRefused(t *testing.T) {
 		}
 	}
 	m := parsed(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: a}\nbinaryData: {k: YQ==}\n")
-	if told := problemsOf(m); !strings.Contains(told, "-:4:8: data[k]: is in binaryData, too") {
-		t.Errorf("a key twice:\n%s", told)
+	if reported := problemsOf(m); !strings.Contains(reported, "-:4:8: data[k]: is in binaryData, too") {
+		t.Errorf("a key twice:\n%s", reported)
 	}
 }
 
@@ -93,9 +93,9 @@ func TestUIDs(t *testing.T) {
 		"x;IP=10.94.0.77", "x;K8S_POD_NAME=other", "a\nb", "a=b", "a b", "-a", "_ids", "a_b", ".a", "..", "a/b", "a.b",
 		"a\\x2d", "é", "a\x00", strings.Repeat("a", 65),
 	} {
-		if told := problemsOf(parsed(t, fmt.Sprintf(text, uid))); !strings.Contains(told, "-:5:3: metadata.uid: ") ||
-			!strings.Contains(told, "a uid has 1 to 64 letters") {
-			t.Errorf("%q:\n%s", uid, told)
+		if reported := problemsOf(parsed(t, fmt.Sprintf(text, uid))); !strings.Contains(reported, "-:5:3: metadata.uid: ") ||
+			!strings.Contains(reported, "a uid has 1 to 64 letters") {
+			t.Errorf("%q:\n%s", uid, reported)
 		}
 	}
 	for _, uid := range []string{
@@ -127,8 +127,8 @@ func TestNamesTooLongForTheLogsAreRefused(t *testing.T) {
 		text := strings.Replace(minimal, "metadata:\n  name: web\n",
 			fmt.Sprintf("metadata: {name: %s, namespace: %s, uid: %s}\n", strings.Repeat("a", length), namespace, uid),
 			1)
-		if told := problemsOf(parsed(t, text)); (told == "") != (want == "") || !strings.Contains(told, want) {
-			t.Errorf("%d bytes: want %q:\n%s", length, want, told)
+		if reported := problemsOf(parsed(t, text)); (reported == "") != (want == "") || !strings.Contains(reported, want) {
+			t.Errorf("%d bytes: want %q:\n%s", length, want, reported)
 		}
 	}
 }
@@ -146,10 +146,10 @@ func TestPathsOfTheMachineAreAbsolute(t *testing.T) {
 		"C:/x":   false,
 	} {
 		m := parsed(t, minimal+"  volumes:\n  - name: v\n    hostPath: {type: DirectoryOrCreate, path: "+fmt.Sprintf("%q", path)+"}\n")
-		told := problemsOf(m)
+		reported := problemsOf(m)
 		want := fmt.Sprintf("-:11:41: spec.volumes[0].hostPath.path: %q is not valid: must be an absolute path", path)
-		if good != (m.Err() == nil) || (!good && !strings.Contains(told, want)) {
-			t.Errorf("%q:\n%s", path, told)
+		if good != (m.Err() == nil) || (!good && !strings.Contains(reported, want)) {
+			t.Errorf("%q:\n%s", path, reported)
 		}
 	}
 }
@@ -168,9 +168,9 @@ func TestAddressesOfPortsAreAddresses(t *testing.T) {
 		"-j ACCEPT":    false,
 	} {
 		m := parsed(t, minimal+"    ports: [{containerPort: 80, hostPort: 80, hostIP: "+fmt.Sprintf("%q", ip)+"}]\n")
-		if told := problemsOf(m); good != (m.Err() == nil) ||
-			(!good && !strings.Contains(told, "-:9:47: spec.containers[0].ports[0].hostIP: ")) {
-			t.Errorf("%q:\n%s", ip, told)
+		if reported := problemsOf(m); good != (m.Err() == nil) ||
+			(!good && !strings.Contains(reported, "-:9:47: spec.containers[0].ports[0].hostIP: ")) {
+			t.Errorf("%q:\n%s", ip, reported)
 		}
 	}
 }
@@ -184,8 +184,8 @@ func TestNULBytesAreRefused(t *testing.T) {
 		"spec.containers[0].lifecycle.preStop.exec.command[0]": `    lifecycle: {preStop: {exec: {command: ["a\0b"]}}}`,
 		"spec.volumes[0].hostPath.path":                        `  volumes: [{name: v, hostPath: {path: "/a\0b"}}]`,
 	} {
-		if told := problemsOf(parsed(t, minimal+text+"\n")); !strings.Contains(told, path+": has a NUL byte") {
-			t.Errorf("%s:\n%s", path, told)
+		if reported := problemsOf(parsed(t, minimal+text+"\n")); !strings.Contains(reported, path+": has a NUL byte") {
+			t.Errorf("%s:\n%s", path, reported)
 		}
 	}
 }
@@ -194,12 +194,12 @@ func TestNULBytesAreRefused(t *testing.T) {
 func TestMetadataOfObjectsIsChecked(t *testing.T) {
 	for _, kind := range []string{"ConfigMap", "Secret", "PersistentVolumeClaim"} {
 		m := parsed(t, "apiVersion: v1\nkind: "+kind+"\nmetadata: {name: a, labels: {a: \"s3 cret\"}, annotations: {\"s3 cret\": b}}\n")
-		told := problemsOf(m)
-		if !strings.Contains(told, "-:3:21: metadata.labels") || !strings.Contains(told, "metadata.annotations: ") {
-			t.Errorf("%s:\n%s", kind, told)
+		reported := problemsOf(m)
+		if !strings.Contains(reported, "-:3:21: metadata.labels") || !strings.Contains(reported, "metadata.annotations: ") {
+			t.Errorf("%s:\n%s", kind, reported)
 		}
-		if kind == "Secret" && strings.Contains(told, "s3 cret") {
-			t.Errorf("told:\n%s", told)
+		if kind == "Secret" && strings.Contains(reported, "s3 cret") {
+			t.Errorf("told:\n%s", reported)
 		}
 	}
 }

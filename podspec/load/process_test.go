@@ -78,10 +78,10 @@ func TestVariablesThatGrowAreRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told string
-			made := allocated(func() { told = problemsOf(parsed(t, minimal+c.text+objects)) })
-			if !strings.Contains(told, c.want) || strings.Contains(told, "s3cret") {
-				t.Errorf("want %q:\n%.2000s", c.want, told)
+			var reported string
+			made := allocated(func() { reported = problemsOf(parsed(t, minimal+c.text+objects)) })
+			if !strings.Contains(reported, c.want) || strings.Contains(reported, "s3cret") {
+				t.Errorf("want %q:\n%.2000s", c.want, reported)
 			}
 			if made > 600<<20 {
 				t.Errorf("%d bytes are allocated", made)

@@ -90,29 +90,29 @@ func TestProblemsRepeatNothingOfASecret(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := parsed(t, c.text)
-			told := problemsOf(m)
+			reported := problemsOf(m)
 			for _, n := range m.NoEffect {
-				told += "\n" + n.String()
+				reported += "\n" + n.String()
 			}
-			if c.want != "" && !strings.Contains(told, c.want) {
-				t.Errorf("want %q:\n%s", c.want, told)
+			if c.want != "" && !strings.Contains(reported, c.want) {
+				t.Errorf("want %q:\n%s", c.want, reported)
 			}
 			for _, p := range m.Problems {
-				told += p.Path + p.Detail
+				reported += p.Path + p.Detail
 			}
 			if name == "a kind by a merge" {
-				told = strings.ReplaceAll(told, "stringData.s3cret", "")
+				reported = strings.ReplaceAll(reported, "stringData.s3cret", "")
 			}
-			if strings.Contains(told, "s3cret") || strings.Contains(told, "5311373") {
-				t.Errorf("told:\n%s", told)
+			if strings.Contains(reported, "s3cret") || strings.Contains(reported, "5311373") {
+				t.Errorf("told:\n%s", reported)
 			}
 		})
 	}
 }
 
-// TestValuesForgeNoLines checks that a quoted value of a Pod stays on one line, is not interpreted by a terminal, and
-// is not too long.
-func TestValuesForgeNoLines(t *testing.T) {
+// TestQuotedValuesStayOnOneLine checks that a quoted value of a Pod stays on one line, is not interpreted by a
+// terminal, and is not too long.
+func TestQuotedValuesStayOnOneLine(t *testing.T) {
 	evil := `x\ndefault/web is valid\r\e[2J\x9b2J\u202e\x7f`
 	for _, text := range []string{
 		"    imagePullPolicy: \"" + evil + "\"\n",

@@ -38,9 +38,9 @@ spec:
 	}
 }
 
-// TestServiceIsGivenAPortForHealthChecks checks healthCheckNodePort with externalTrafficPolicy: Local, which charts of
+// TestHealthCheckNodePortIsAssigned checks healthCheckNodePort with externalTrafficPolicy: Local, which charts of
 // ingress controllers use. The API server assigns it if it is missing; a given one must be valid.
-func TestServiceIsGivenAPortForHealthChecks(t *testing.T) {
+func TestHealthCheckNodePortIsAssigned(t *testing.T) {
 	const local = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n" +
 		"spec: {selector: {app: web}, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]"
 	m := loadServices(t, local+"}\n")

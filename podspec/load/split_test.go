@@ -85,8 +85,8 @@ func TestDocumentsAreNotLost(t *testing.T) {
 			if strings.Join(got, ", ") != c.want {
 				t.Errorf("%v, want %s", got, c.want)
 			}
-			if told := problemsOf(m); (told == "") != (c.refused == "") || !strings.Contains(told, c.refused) {
-				t.Errorf("want %q:\n%s", c.refused, told)
+			if reported := problemsOf(m); (reported == "") != (c.refused == "") || !strings.Contains(reported, c.refused) {
+				t.Errorf("want %q:\n%s", c.refused, reported)
 			}
 		})
 	}
@@ -109,8 +109,8 @@ func TestHiddenLineEndsAreRefused(t *testing.T) {
 			minimal + "---\n#" + end:                          "-:10:2: ",
 		} {
 			m := parsed(t, text)
-			if told := problemsOf(m); !strings.Contains(told, at+"is ") || !strings.Contains(told, want) || len(m.Pods) > 0 {
-				t.Errorf("%q: want %q:\n%s", text, at+want, told)
+			if reported := problemsOf(m); !strings.Contains(reported, at+"is ") || !strings.Contains(reported, want) || len(m.Pods) > 0 {
+				t.Errorf("%q: want %q:\n%s", text, at+want, reported)
 			}
 		}
 	}
@@ -135,12 +135,12 @@ func TestUTF16(t *testing.T) {
 		if m.Err() != nil || len(m.Pods) != 2 {
 			t.Errorf("%v: %d pods, %v", order, len(m.Pods), m.Err())
 		}
-		told := problemsOf(parsed(t, encoded(order, minimal+"#\u2028  hostNetwork: true\n")))
-		if !strings.Contains(told, "-:9:2: is the character U+2028") {
-			t.Errorf("%v:\n%s", order, told)
+		reported := problemsOf(parsed(t, encoded(order, minimal+"#\u2028  hostNetwork: true\n")))
+		if !strings.Contains(reported, "-:9:2: is the character U+2028") {
+			t.Errorf("%v:\n%s", order, reported)
 		}
-		if told := problemsOf(parsed(t, encoded(order, minimal)+"a")); !strings.Contains(told, "is not valid UTF-16: save it as UTF-8") {
-			t.Errorf("%v: half a character:\n%s", order, told)
+		if reported := problemsOf(parsed(t, encoded(order, minimal)+"a")); !strings.Contains(reported, "is not valid UTF-16: save it as UTF-8") {
+			t.Errorf("%v: half a character:\n%s", order, reported)
 		}
 	}
 }

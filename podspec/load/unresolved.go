@@ -8,9 +8,10 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// lack reports missing references of a pod at their positions. Pulls continue without their secrets, which only matter
-// to a private registry. A plan does not list missing or unusable pull secrets, so they are reported as notes.
-func (a *assembly) lack(m *Manifest, o *object, d *podspec.Desired) {
+// reportMissing reports missing references of a pod at their positions. Pulls continue without their secrets, which
+// only matter to a private registry. A plan does not list missing or unusable pull secrets, so they are reported as
+// notes.
+func (a *assembly) reportMissing(m *Manifest, o *object, d *podspec.Desired) {
 	var problems []document.Problem
 	for _, r := range d.Unresolved() {
 		problems = append(problems, o.report.At(document.ClassUnresolved, r.Path, r.Detail))

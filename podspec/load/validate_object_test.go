@@ -201,8 +201,9 @@ func place(kind, path string) string {
 	return strings.Join(parts, " ")
 }
 
-// TestWordsForObjects checks that a problem names the missing part, even if the path of a Secret does not.
-func TestWordsForObjects(t *testing.T) {
+// TestObjectProblemsNameTheMissingPart checks that a problem names the missing part, even if the path of a Secret does
+// not.
+func TestObjectProblemsNameTheMissingPart(t *testing.T) {
 	const claimHead = "kind: PersistentVolumeClaim\nmetadata: {name: a}\nspec: {accessModes: [ReadWriteOnce], "
 	for _, c := range []struct{ text, want string }{
 		{
@@ -233,9 +234,9 @@ func TestWordsForObjects(t *testing.T) {
 		},
 	} {
 		m := parsed(t, "apiVersion: v1\n"+c.text)
-		told := problemsOf(m)
-		if !strings.Contains(told, c.want) || (len(m.Problems) != 1 && !strings.Contains(c.text, "tls")) {
-			t.Errorf("want %q in:\n%.500s", c.want, told)
+		reported := problemsOf(m)
+		if !strings.Contains(reported, c.want) || (len(m.Problems) != 1 && !strings.Contains(c.text, "tls")) {
+			t.Errorf("want %q in:\n%.500s", c.want, reported)
 		}
 	}
 }
@@ -250,7 +251,7 @@ func TestGeneratedNames(t *testing.T) {
 		}
 	}
 	m := parsed(t, strings.Replace(minimal, "  name: web\n", "  labels: {}\n", 1))
-	if told := problemsOf(m); !strings.HasSuffix(told, "metadata.name: is required") {
-		t.Errorf("no name:\n%s", told)
+	if reported := problemsOf(m); !strings.HasSuffix(reported, "metadata.name: is required") {
+		t.Errorf("no name:\n%s", reported)
 	}
 }

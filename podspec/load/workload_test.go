@@ -345,9 +345,9 @@ func TestNodesOfDaemonSets(t *testing.T) {
 	}
 }
 
-// TestForgedControllers checks that a manifest cannot set the controller of its pod or workload, so that no workload
-// adopts it.
-func TestForgedControllers(t *testing.T) {
+// TestManifestsCannotSetControllers checks that a manifest cannot set the controller of its pod or workload, so that no
+// workload adopts it.
+func TestManifestsCannotSetControllers(t *testing.T) {
 	const owner = "ownerReferences: [{apiVersion: apps/v1, kind: Deployment, name: web, " +
 		"uid: 2a4ae4ae-6b3d-4b9f-8a0b-3f0b7b1c0b11, controller: true}]"
 	m := withWorkloads(t,

@@ -27,8 +27,8 @@ func TestPasswordsInOrdinaryForms(t *testing.T) {
 	}
 }
 
-// TestWordsOfTextsStayReadable checks that the ordinary words of a value that is no document are not hidden elsewhere.
-func TestWordsOfTextsStayReadable(t *testing.T) {
+// TestWordsOfProseStayReadable checks that the ordinary words of a value that is no document are not hidden elsewhere.
+func TestWordsOfProseStayReadable(t *testing.T) {
 	r := of(
 		"listen on 10.0.0.10 port 5432 since 2026-01-02 with /var/pg15\nthen production starts",
 		"machine db1.local login postgres password hunter22",
@@ -46,8 +46,8 @@ func TestWordsOfTextsStayReadable(t *testing.T) {
 	}
 }
 
-// TestBlanksAreNoValue checks that values that are too short without surrounding white space are ignored.
-func TestBlanksAreNoValue(t *testing.T) {
+// TestShortValuesAreIgnored checks that values that are too short without surrounding white space are ignored.
+func TestShortValuesAreIgnored(t *testing.T) {
 	if r := of("        ", " \n ab\t\n", "abc        "); r != nil {
 		t.Errorf("%q", r.Text("         ab        "))
 	}

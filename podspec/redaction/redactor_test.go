@@ -315,8 +315,8 @@ func TestLargeValues(t *testing.T) {
 	}
 }
 
-// TestRunesStayWhole checks that valid UTF-8 stays valid.
-func TestRunesStayWhole(t *testing.T) {
+// TestUTF8StaysValid checks that valid UTF-8 stays valid.
+func TestUTF8StaysValid(t *testing.T) {
 	r := of("geheimnis-über-alles-größer")
 	for _, text := range []string{
 		"é geheimnis-über-alles-größer é",

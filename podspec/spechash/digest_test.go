@@ -37,9 +37,9 @@ func digestsOf(t *testing.T, d *podspec.Desired) []string {
 	}
 }
 
-// TestDigestsTakeTheKey checks that every digest that depends on a secret value also depends on the key, so that values
-// cannot be tried without it.
-func TestDigestsTakeTheKey(t *testing.T) {
+// TestDigestsDependOnTheKey checks that every digest that depends on a secret value also depends on the key, so that
+// values cannot be tried without it.
+func TestDigestsDependOnTheKey(t *testing.T) {
 	here := digestsOf(t, pinned(t, "271828", podspectest.Key()))
 	there := digestsOf(t, pinned(t, "271828", podspectest.OtherKey()))
 	other := digestsOf(t, pinned(t, "314159", podspectest.Key()))

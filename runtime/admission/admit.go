@@ -100,7 +100,7 @@ const linux = "linux"
 
 // otherLabel corresponds to the kubelet's rejectPodAdmissionBasedOnOSSelector.
 func otherLabel(pod *v1.Pod) string {
-	if system, says := pod.Labels[v1.LabelOSStable]; says && system != linux {
+	if system, set := pod.Labels[v1.LabelOSStable]; set && system != linux {
 		return "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"
 	}
 	return ""

@@ -329,8 +329,8 @@ func TestUnknownMachines(t *testing.T) {
 	}
 }
 
-// TestWhatCanBeReserved checks that only resources that the system also uses can be reserved.
-func TestWhatCanBeReserved(t *testing.T) {
+// TestReservableResources checks that only resources that the system also uses can be reserved.
+func TestReservableResources(t *testing.T) {
 	for name, good := range map[v1.ResourceName]bool{
 		v1.ResourceCPU:              true,
 		v1.ResourceMemory:           true,
@@ -345,8 +345,8 @@ func TestWhatCanBeReserved(t *testing.T) {
 	}
 }
 
-// TestTaken checks that a pod uses its requests and its ports.
-func TestTaken(t *testing.T) {
+// TestTakenByUsesRequestsAndPorts checks that a pod uses its requests and its ports.
+func TestTakenByUsesRequestsAndPorts(t *testing.T) {
 	d := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i:1, ports: [{containerPort: 80, "+
 		"hostPort: 8080}], resources: {limits: {cpu: 2}}}]\n"))
 	got := TakenBy(d.Pod)

@@ -271,9 +271,9 @@ func TestAdmissionOrder(t *testing.T) {
 	}
 }
 
-// TestGoing checks that a pod is leaving even if its first pass has not ended, so that other pods wait for its
-// resources.
-func TestGoing(t *testing.T) {
+// TestPodInFirstPassIsLeaving checks that a pod is leaving even if its first pass has not ended, so that other pods
+// wait for its resources.
+func TestPodInFirstPassIsLeaving(t *testing.T) {
 	k := newTestReconciler(true, "dir")
 	a := pod("web", "a", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))

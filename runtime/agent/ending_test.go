@@ -68,9 +68,9 @@ func TestShutdownWaitsForDeletions(t *testing.T) {
 	}
 }
 
-// TestShutdownIgnoresGonePods checks a pod that a user has deleted and whose pass finds that while the
+// TestShutdownIgnoresDeletedPods checks a pod that a user has deleted and whose pass finds that while the
 // shutdown begins.
-func TestShutdownIgnoresGonePods(t *testing.T) {
+func TestShutdownIgnoresDeletedPods(t *testing.T) {
 	l := newStill(t)
 	l.makes("a", "a1")
 	l.removes(l.runs("a1")).do()

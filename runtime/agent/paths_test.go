@@ -121,13 +121,13 @@ func TestNetworkThatBecomesReady(t *testing.T) {
 	l.server.SetNetwork("")
 	l.until("the pod runs", func() bool { return l.running()["one"] != "" })
 	h, err := l.layout.Pod(uid).History().Read()
-	told := 0
+	notified := 0
 	for i := range h.Events {
 		if h.Events[i].Reason == "NetworkNotReady" {
-			told += max(h.Events[i].Count, 1)
+			notified += max(h.Events[i].Count, 1)
 		}
 	}
-	if held := log.lines("msg=held"); len(held) != 1 || told != 1 || err != nil {
-		t.Errorf("%d events, and the log has %q: %v", told, held, err)
+	if held := log.lines("msg=held"); len(held) != 1 || notified != 1 || err != nil {
+		t.Errorf("%d events, and the log has %q: %v", notified, held, err)
 	}
 }

@@ -29,16 +29,16 @@ func TestPulse(t *testing.T) {
 	}
 }
 
-// TestLingers checks that only an agent in a turn that began before the end is abandoned. An agent that must stop its
-// pods is never abandoned.
-func TestLingers(t *testing.T) {
+// TestAbandonedTurns checks that only an agent in a turn that began before the end is abandoned. An agent that must
+// stop its pods is never abandoned.
+func TestAbandonedTurns(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	a := &Agent{loopState: &loopState{}}
 	if a.IsStuck(now) {
-		t.Error("a loop that rests lingers")
+		t.Error("a resting loop is stuck")
 	}
 	if a.pulse.work(now); a.IsStuck(now) || !a.IsStuck(now.Add(1)) {
-		t.Error("a turn from before the end does not linger, or one from after it does")
+		t.Error("only a turn from before the end is stuck")
 	}
 	if a.settings.StopPods = time.Second; a.IsStuck(now.Add(1)) {
 		t.Error("an agent that must stop its pods is left")

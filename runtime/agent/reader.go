@@ -57,12 +57,12 @@ func (r *recordReader) readAll() error {
 // readChanged reads the checkpoints of pods that came or went outside the agent. The runtime reports no events for pods
 // without containers. The checkpoints that passes write are read when the pass ends.
 func (r *recordReader) readChanged() {
-	remembered, err := r.world.Records.Remembered()
+	uids, err := r.world.Records.CheckpointUIDs()
 	if err != nil {
 		return // The next read of all checkpoints logs the error.
 	}
 	exists, changed := map[types.UID]bool{}, map[types.UID]bool{}
-	for _, uid := range remembered {
+	for _, uid := range uids {
 		_, known := r.reconciler.stored[uid]
 		exists[uid], changed[uid] = true, !known && !r.reconciler.unreadable[uid]
 	}

@@ -132,9 +132,9 @@ func TestNoDeletionBeforeAllSourcesAreRead(t *testing.T) {
 	want(t, k, 6, "terminate a")
 }
 
-// TestPodInItsFirstPassStays checks a pod whose manifest goes away during its first pass. Until every source has been
-// read, it stays as its checkpoint has it. A pod whose pass has not begun is not created.
-func TestPodInItsFirstPassStays(t *testing.T) {
+// TestManifestRemovedDuringFirstPass checks a pod whose manifest goes away during its first pass. Until every source
+// has been read, it stays as its checkpoint has it. A pod whose pass has not begun is not created.
+func TestManifestRemovedDuringFirstPass(t *testing.T) {
 	k := newTestReconciler(true, "dir", "url")
 	a, b := pod("web", "a", "i:1", "dir"), pod("db", "b", "i:1", "dir")
 	k.handleSourceUpdate(at(0), update("dir", a))
@@ -341,9 +341,9 @@ func TestDeletionsContinue(t *testing.T) {
 	want(t, k, 1, "sync b i:1")
 }
 
-// TestPodAppliedByHandIsGone checks that a pod is not deleted because of a pod applied by hand that is gone. The
+// TestDeletedPodAppliedByHand checks that a pod is not deleted because of a pod applied by hand that is gone. The
 // checkpoint of that pod is read first. While it cannot be read, the other pod stays as it is.
-func TestPodAppliedByHandIsGone(t *testing.T) {
+func TestDeletedPodAppliedByHand(t *testing.T) {
 	k := newTestReconciler(true, "dir")
 	hand, a := pod("web", "h", "i:1", ""), pod("web", "a", "i:1", "dir")
 	k.handleRecords(at(0), stored(hand, a), nil)

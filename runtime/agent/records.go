@@ -29,8 +29,9 @@ type Records interface {
 	All() (pods map[types.UID]Stored, unreadable map[types.UID]error, err error)
 	// Read reads the checkpoint of one pod. It returns nil if there is none.
 	Read(uid types.UID) (*Stored, error)
-	// Remembered returns the pods that have a checkpoint. PodsChangedAt returns when a pod was last added or removed.
-	Remembered() ([]types.UID, error)
+	// CheckpointUIDs returns the pods that have a checkpoint. PodsChangedAt returns when a pod was last added or
+	// removed.
+	CheckpointUIDs() ([]types.UID, error)
 	PodsChangedAt() time.Time
 	// ObjectsChangedAt returns when a stored ConfigMap or Secret last changed.
 	ObjectsChangedAt() time.Time
@@ -72,8 +73,8 @@ func (c Checkpoints) Read(uid types.UID) (*Stored, error) {
 	return c.storedOf(checkpoint), nil
 }
 
-// Remembered returns the pods that have a checkpoint.
-func (c Checkpoints) Remembered() ([]types.UID, error) { return c.Layout.Pods().Remembered() }
+// CheckpointUIDs returns the pods that have a checkpoint.
+func (c Checkpoints) CheckpointUIDs() ([]types.UID, error) { return c.Layout.Pods().CheckpointUIDs() }
 
 // PodsChangedAt returns when a pod was last added or removed.
 func (c Checkpoints) PodsChangedAt() time.Time { return c.Layout.Pods().ChangedAt() }

@@ -69,7 +69,7 @@ type mail struct {
 
 var sourceNames = []string{"one", "two"}
 
-func newWholeWorld(t *testing.T, seed uint64) *life {
+func newFullWorld(t *testing.T, seed uint64) *life {
 	l := &life{restless: seed%4 == 3, watchful: seed%8 == 6, wants: map[string]map[string]*podspec.Desired{"one": {}, "two": {}}}
 	l.world = newWorld(t, rand.New(rand.NewPCG(seed, 0)))
 	l.rules = &rules{
@@ -85,7 +85,7 @@ func newWholeWorld(t *testing.T, seed uint64) *life {
 
 // newStill returns a life without pods, in which nothing happens by itself.
 func newStill(t *testing.T) *life {
-	l := newWholeWorld(t, 0)
+	l := newFullWorld(t, 0)
 	l.start()
 	return l
 }
@@ -95,8 +95,8 @@ func (l *life) has(d *podspec.Desired) {
 	l.pods[d.Pod.UID] = &record{desired: stored(d)[d.Pod.UID].Desired}
 }
 
-// tellNow delivers an update of a source at once.
-func (l *life) tellNow(source string) {
+// deliverNow delivers an update of a source at once.
+func (l *life) deliverNow(source string) {
 	l.sendUpdate(source)
 	for _, m := range l.mail {
 		m.do()
@@ -105,7 +105,7 @@ func (l *life) tellNow(source string) {
 }
 
 func newLife(t *testing.T, seed uint64) *life {
-	l := newWholeWorld(t, seed)
+	l := newFullWorld(t, seed)
 	// These two must never be stopped.
 	l.wants["one"]["s"] = l.manifest("one", "s", "s1", 0)
 	l.use("apply h1", func() { _, _ = l.userApplies(l.manifest("", "h", "h1", 0)) })

@@ -447,8 +447,8 @@ func (w *world) Read(uid types.UID) (*Stored, error) {
 	return &Stored{Desired: p.desired, Deleting: p.deleting}, nil
 }
 
-// Remembered returns the pods that have a record.
-func (w *world) Remembered() ([]types.UID, error) {
+// CheckpointUIDs returns the pods that have a record.
+func (w *world) CheckpointUIDs() ([]types.UID, error) {
 	if w.chance(5) {
 		return nil, errFault
 	}

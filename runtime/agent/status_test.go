@@ -28,7 +28,7 @@ func TestStatusHasVerdicts(t *testing.T) {
 	d := l.manifest("one", "a", "a1", 1)
 	d.Pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{PeriodSeconds: 10, SuccessThreshold: 1, FailureThreshold: 1}
 	l.wants["one"]["a"] = d
-	l.tellNow("one")
+	l.deliverNow("one")
 	counted := l.now.Add(-time.Minute)
 	record := model.ProbeRecord{Result: model.ProbeSuccess, Last: model.ProbeSuccess, Run: 1, CountedAt: counted, Message: "it is ready"}
 	l.agent.probes.set.Sync(l.now, probers.Observation{Desired: d, Running: []probers.Running{{
@@ -68,7 +68,7 @@ func TestPods(t *testing.T) {
 	if err := l.agent.reader.readAll(); err != nil {
 		t.Fatal(err)
 	}
-	l.tellNow("one")
+	l.deliverNow("one")
 	go func() { (<-l.agent.inbox)() }()
 	list, err := l.agent.Pods(t.Context())
 	if err != nil || list.Kind != "PodList" || len(list.Items) != 2 ||
@@ -83,7 +83,7 @@ func TestOperationsOfPasses(t *testing.T) {
 	l := newStill(t)
 	d, edited := l.manifest("one", "a", "a1", 1), l.manifest("one", "a", "a1", 2)
 	l.wants["one"]["a"] = d
-	l.tellNow("one")
+	l.deliverNow("one")
 	l.agent.metrics.countWanted(l.agent.reconciler, l.agent.last)
 	runs := &executor.Outcome{
 		Input: &plan.Input{

@@ -285,7 +285,7 @@ func (l *lab) readiness(name, id string) model.ProbeResult {
 }
 
 // says makes all probes succeed or fail.
-func (l *lab) says(code int32) {
+func (l *lab) setProbes(code int32) {
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
 		return &runtimeapi.ExecSyncResponse{ExitCode: code}
 	})
@@ -317,7 +317,7 @@ func TestVerdictDuringAPull(t *testing.T) {
 	d.Pod.Spec.Containers[0].ReadinessProbe.FailureThreshold = 1
 	c.updates <- []*podspec.Desired{d}
 	l.until("the pull hangs", func() bool { return proxy.Count("PullImage") == 1 })
-	l.says(1)
+	l.setProbes(1)
 	l.until("it is not ready", func() bool { return l.readiness("one", id) == model.ProbeFailure })
 	if !l.server.Runs(id) {
 		t.Error("the container has been stopped")
@@ -334,7 +334,7 @@ func TestReadinessDuringADeletion(t *testing.T) {
 	proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Nth: 1, Delay: time.Hour})
 	c.updates <- nil
 	l.until("StopContainer is called", func() bool { return proxy.Count("StopContainer") == 1 })
-	l.says(1)
+	l.setProbes(1)
 	l.until("it is not ready", func() bool { return l.readiness("one", id) == model.ProbeFailure })
 	proxy.Break()
 	l.until("it is gone", func() bool { return l.running()["one"] == "" })

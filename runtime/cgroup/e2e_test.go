@@ -130,7 +130,7 @@ func TestPodCgroupIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	}
 }
 
-func TestBurstableTierWeighsWhatItsPodsWeigh(t *testing.T) {
+func TestBurstableTierWeight(t *testing.T) {
 	tr, root := realTree(t)
 	tierName := root + "/kubepods/burstable"
 	for i, want := range []uint64{300, 600, 900} {
@@ -242,8 +242,9 @@ func TestCgroupThatCannotGetItsLimitsIsNotLeft(t *testing.T) {
 	}
 }
 
-// TestPodsAreMadeSideBySide creates and removes many pods' cgroups in parallel, starting without their parents.
-func TestPodsAreMadeSideBySide(t *testing.T) {
+// TestPodCgroupsAreCreatedInParallel creates and removes many pods' cgroups in parallel, starting without their
+// parents.
+func TestPodCgroupsAreCreatedInParallel(t *testing.T) {
 	tr, root := realTree(t)
 	tiers := []string{"", "/burstable", "/besteffort"}
 	name := func(i int) string { return fmt.Sprintf("%s/kubepods%s/podu%d", root, tiers[i%3], i) }

@@ -55,7 +55,7 @@ func (o *occupied) find(t *testing.T) *Occupants {
 	return found
 }
 
-func TestOccupantsAreLeft(t *testing.T) {
+func TestRemainingOccupants(t *testing.T) {
 	names := map[string]string{
 		"cgroupfs":            someID,
 		"containerd, systemd": "cri-containerd-" + someID + ".scope",
@@ -92,9 +92,9 @@ func TestOccupantsAreLeft(t *testing.T) {
 	}
 }
 
-// TestOccupantsBelow checks cgroups that a container creates itself, for which version 2 reports whether they are
-// populated.
-func TestOccupantsBelow(t *testing.T) {
+// TestOccupantsOfNestedCgroups checks cgroups that a container creates itself, for which version 2 reports whether they
+// are populated.
+func TestOccupantsOfNestedCgroups(t *testing.T) {
 	o := newOccupied(t, fakeUnified(t), someID)
 	o.list(t, "")
 	dir := filepath.Dir(o.files[0])
@@ -116,9 +116,9 @@ func TestOccupantsBelow(t *testing.T) {
 	}
 }
 
-// TestOccupantsCannotBeTold checks that there is no result if the first process is not found, and that an unreadable
+// TestUnknownOccupants checks that there is no result if the first process is not found, and that an unreadable
 // cgroup counts as occupied.
-func TestOccupantsCannotBeTold(t *testing.T) {
+func TestUnknownOccupants(t *testing.T) {
 	o := newOccupied(t, fakeTree(t, "cpu"), someID)
 	for name, c := range map[string]struct {
 		pods  []string

@@ -65,7 +65,7 @@ func TestBusyErrorNamesAFewProcesses(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeSet(t *testing.T) {
+func TestSettingErrors(t *testing.T) {
 	tests := map[string]struct {
 		err         error
 		unavailable bool
@@ -88,8 +88,8 @@ func TestWhatCannotBeSet(t *testing.T) {
 	}
 }
 
-// TestMachineThatLetsNobodyMakeCgroups runs as a user without permission.
-func TestMachineThatLetsNobodyMakeCgroups(t *testing.T) {
+// TestCgroupsWithoutPermission runs as a user without permission.
+func TestCgroupsWithoutPermission(t *testing.T) {
 	var err error
 	asOrdinaryUser(t, func() {
 		err = (Machine{}).Ensure("/podctl-test-nobody/kubepods/podu1", Resources{CPUShares: new(uint64(2))})

@@ -7,7 +7,7 @@ import (
 	"github.com/opencontainers/cgroups"
 )
 
-func TestLimitsInTheWordsOfBothVersions(t *testing.T) {
+func TestLimitsInBothCgroupVersions(t *testing.T) {
 	huge := map[string]uint64{"2MB": 4 << 20, "1GB": 0}
 	limits := []*cgroups.HugepageLimit{{Pagesize: "1GB", Limit: 0}, {Pagesize: "2MB", Limit: 4 << 20}}
 	all := Resources{
@@ -69,7 +69,7 @@ func TestWeightIsTheKubelets(t *testing.T) {
 	}
 }
 
-func TestSharesTurnBackIntoTheSameWeight(t *testing.T) {
+func TestSharesAndWeightsRoundTrip(t *testing.T) {
 	for w := uint64(1); w <= maxWeight; w++ {
 		if got := weight(shares(w)); got != w && got != w-1 {
 			t.Fatalf("weight %d became %d shares, and these weight %d", w, shares(w), got)

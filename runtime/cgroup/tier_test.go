@@ -108,8 +108,8 @@ func TestSharesOfPodsAddUp(t *testing.T) {
 	}
 }
 
-// TestRequestsComeBackFromShares checks that requests of at least 3m can be computed from their shares.
-func TestRequestsComeBackFromShares(t *testing.T) {
+// TestRequestsFromShares checks that requests of at least 3m can be computed from their shares.
+func TestRequestsFromShares(t *testing.T) {
 	for request := uint64(3); request < 200_000; request++ {
 		if got := requestOf(request * 1024 / 1000); got != request {
 			t.Fatalf("shares of %dm lead to %dm", request, got)

@@ -216,9 +216,9 @@ func TestExistsOnVersion2(t *testing.T) {
 	}
 }
 
-// TestSliceExistsWithoutWhatSystemdTakesBack checks a slice without cpuset: systemd enables a controller that it knows
+// TestSliceWithoutSystemdControllers checks a slice without cpuset: systemd enables a controller that it knows
 // only if a unit uses it. Unknown ones (hugetlb), and those that slices use, stay.
-func TestSliceExistsWithoutWhatSystemdTakesBack(t *testing.T) {
+func TestSliceWithoutSystemdControllers(t *testing.T) {
 	const name = "/kubepods.slice/kubepods-podu1.slice"
 	for controllers, want := range map[string]bool{
 		"cpu memory hugetlb pids":    true,

@@ -7,8 +7,8 @@ import (
 	"github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// TestProcessOnItsOwnGround checks that settings that a process does not override are the container's.
-func TestProcessOnItsOwnGround(t *testing.T) {
+// TestProcessDefaultsOfTheContainer checks that settings that a process does not override are the container's.
+func TestProcessDefaultsOfTheContainer(t *testing.T) {
 	umask := uint32(0o27)
 	own := func() *specs.Process {
 		return &specs.Process{

@@ -31,7 +31,7 @@ type Exit struct {
 // cleaned up: usually 30 to 150 ms later, on an overloaded machine minutes later. Therefore WatchExits also reports
 // processes that exited before the call and that containerd has not cleaned up. For another runtime the error is a
 // *NotContainerdError, which is an errors.ErrUnsupported.
-func (s *Store) WatchExits(ctx context.Context, told func(Exit)) error {
+func (s *Store) WatchExits(ctx context.Context, notify func(Exit)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	filter := func(topic string) string { return fmt.Sprintf("namespace==%q,topic==%q", criNamespace, topic) }
@@ -45,7 +45,7 @@ func (s *Store) WatchExits(ctx context.Context, told func(Exit)) error {
 		case list := <-earlier:
 			for _, exit := range list {
 				if !known[exit.ContainerID] {
-					told(exit)
+					notify(exit)
 				}
 			}
 			known, earlier = nil, nil
@@ -54,7 +54,7 @@ func (s *Store) WatchExits(ctx context.Context, told func(Exit)) error {
 				if known != nil {
 					known[exit.ContainerID] = true
 				}
-				told(exit)
+				notify(exit)
 			}
 		case err := <-broken:
 			if err == nil {

@@ -46,14 +46,14 @@ func (s *eventServer) Subscribe(_ *eventsapi.SubscribeRequest, stream eventsapi.
 }
 
 // watched returns the exits reported for a server's events, and the error at the end.
-func watched(ctx context.Context, t *testing.T, register func(*grpc.Server)) (told []Exit, err error) {
+func watched(ctx context.Context, t *testing.T, register func(*grpc.Server)) (received []Exit, err error) {
 	t.Helper()
-	err = watching(ctx, t, register, func(e Exit) { told = append(told, e) })
-	return told, err
+	err = watching(ctx, t, register, func(e Exit) { received = append(received, e) })
+	return received, err
 }
 
 // watching watches a server until the watch ends.
-func watching(ctx context.Context, t *testing.T, register func(*grpc.Server), told func(Exit)) error {
+func watching(ctx context.Context, t *testing.T, register func(*grpc.Server), received func(Exit)) error {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
@@ -69,7 +69,7 @@ func watching(ctx context.Context, t *testing.T, register func(*grpc.Server), to
 		t.Fatal(err)
 	}
 	defer store.Close() //nolint:errcheck // the test is over
-	return store.WatchExits(ctx, told)
+	return store.WatchExits(ctx, received)
 }
 
 // TestWatchExits checks that processes of an exec are not reported, and that an earlier event marks a container that
@@ -82,13 +82,13 @@ func TestWatchExits(t *testing.T) {
 	server := &eventServer{broken: status.Error(codes.Unavailable, "gone"), events: []any{
 		exit("a", "a", 0), exit("a", "exec-1", 3), &apievents.TaskOOM{ContainerID: "b"}, exit("b", "b", 137), exit("b", "b", 137),
 	}}
-	told, err := watched(t.Context(), t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, server) })
+	received, err := watched(t.Context(), t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, server) })
 	want := []Exit{
 		{ContainerID: "a", At: at},
 		{ContainerID: "b", Code: 137, At: at, OutOfMemory: true},
 		{ContainerID: "b", Code: 137, At: at},
 	}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("reported (-want +got):\n%s", diff)
 	}
 	if err == nil || errors.Is(err, errors.ErrUnsupported) {
@@ -96,8 +96,8 @@ func TestWatchExits(t *testing.T) {
 	}
 }
 
-// TestWatchExitsElsewhere checks that another runtime is unsupported.
-func TestWatchExitsElsewhere(t *testing.T) {
+// TestWatchExitsOfOtherRuntimes checks that another runtime is unsupported.
+func TestWatchExitsOfOtherRuntimes(t *testing.T) {
 	if _, err := watched(t.Context(), t, func(*grpc.Server) {}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("a runtime without containerd's API: %v", err)
 	}
@@ -135,13 +135,13 @@ func TestWatchExitsReportsEarlierOnes(t *testing.T) {
 	}}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	var told []Exit
+	var received []Exit
 	err := watching(ctx, t, func(s *grpc.Server) {
 		eventsapi.RegisterEventsServer(s, &eventServer{})
 		tasks.RegisterTasksServer(s, list)
-	}, func(e Exit) { told = append(told, e); cancel() })
+	}, func(e Exit) { received = append(received, e); cancel() })
 	want := []Exit{{ContainerID: "ended", Code: 7, At: at}}
-	if diff := cmp.Diff(want, told); diff != "" {
+	if diff := cmp.Diff(want, received); diff != "" {
 		t.Errorf("%v, reported (-want +got):\n%s", err, diff)
 	}
 }

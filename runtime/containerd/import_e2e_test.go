@@ -68,7 +68,7 @@ func TestImport(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	t.Run("good", func(t *testing.T) { testGoodArchives(t, store) })
-	t.Run("forged", func(t *testing.T) { testForgedArchives(t, store) })
+	t.Run("forged", func(t *testing.T) { testManipulatedArchives(t, store) })
 	t.Run("broken", func(t *testing.T) { testBrokenArchives(t, store) })
 	t.Run("interrupted", func(t *testing.T) { testInterruptedImports(t, store) })
 }
@@ -90,10 +90,10 @@ func named(t *testing.T, s *Store) map[string]digest.Digest {
 }
 
 // refused loads an archive that must leave nothing behind.
-func refused(t *testing.T, s *Store, what string, r io.Reader, says string) {
+func refused(t *testing.T, s *Store, what string, r io.Reader, wantMessage string) {
 	t.Helper()
 	before := named(t, s)
-	if names, err := s.Import(t.Context(), r); err == nil || len(names) > 0 || !strings.Contains(err.Error(), says) {
+	if names, err := s.Import(t.Context(), r); err == nil || len(names) > 0 || !strings.Contains(err.Error(), wantMessage) {
 		t.Errorf("%s: %v, %v", what, names, err)
 	}
 	if after := named(t, s); !maps.Equal(before, after) {
@@ -149,11 +149,11 @@ func testGoodArchives(t *testing.T, s *Store) {
 	}
 }
 
-func testForgedArchives(t *testing.T, s *Store) {
+func testManipulatedArchives(t *testing.T, s *Store) {
 	trusted := newArchive(t)
 	known := trusted.image("kept")
 	for what, forge := range map[string]struct {
-		annotation, name, says string
+		annotation, name, wantMessage string
 	}{
 		"the digest of another image":    {ocispec.AnnotationRefName, "registry.local/trusted@" + known.String(), "has the digest"},
 		"the same by containerd's name":  {images.AnnotationImageName, "registry.local/trusted@" + known.String(), "has the digest"},
@@ -165,8 +165,8 @@ func testForgedArchives(t *testing.T, s *Store) {
 		a := newArchive(t)
 		a.image("evil", "registry.local/evil:1", "registry.local/kept:1")
 		a.name(a.manifest("evil", goruntime.GOARCH), forge.annotation, forge.name)
-		refused(t, s, what, bytes.NewReader(a.tar()), forge.says)
-		refused(t, s, what+", compressed", bytes.NewReader(compressed(t, a.tar(), compression.Gzip)), forge.says)
+		refused(t, s, what, bytes.NewReader(a.tar()), forge.wantMessage)
+		refused(t, s, what+", compressed", bytes.NewReader(compressed(t, a.tar(), compression.Gzip)), forge.wantMessage)
 	}
 	refused(t, s, "docker's form", bytes.NewReader(
 		dockerArchive(t, "evil", "registry.local/kept:1", "registry.local/trusted@"+known.String()),

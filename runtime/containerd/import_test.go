@@ -68,7 +68,7 @@ func TestNamesOfArchives(t *testing.T) {
 	}
 }
 
-func TestNamesThatAreGivenTwice(t *testing.T) {
+func TestDuplicateNames(t *testing.T) {
 	a := newArchive(t)
 	a.image("one", "registry.local/web:1", "registry.local/web:1", "registry.local/other:1")
 	if found, err := imagesOf(&a.index); err != nil || len(found) != 2 {

@@ -64,9 +64,9 @@ func put(t *testing.T, s *Store, w *podspec.Workload) Change {
 	return c
 }
 
-// TestWhatBecomesOfWorkloads checks that a workload is created once, and configured if it or its Secrets differ. Only
+// TestWorkloadOutcomes checks that a workload is created once, and configured if it or its Secrets differ. Only
 // another template is another revision, and the history limit applies.
-func TestWhatBecomesOfWorkloads(t *testing.T) {
+func TestWorkloadOutcomes(t *testing.T) {
 	s := newStore(t)
 	for i, c := range []struct {
 		edits    []string

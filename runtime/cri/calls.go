@@ -116,14 +116,14 @@ func IgnoreNotFound(err error) error {
 
 // WithRetries repeats ask for up to RetryTime while the runtime does not answer. The runtime may restart while a user
 // follows a log or watches probes.
-func (c *Client) WithRetries(ctx context.Context, ask func() error) error {
-	for silent := (time.Time{}); ; {
-		err := ask()
-		if silent.IsZero() {
+func (c *Client) WithRetries(ctx context.Context, call func() error) error {
+	for failingSince := (time.Time{}); ; {
+		err := call()
+		if failingSince.IsZero() {
 			// Start the time after the first failure, because one call may take longer than all retries.
-			silent = time.Now()
+			failingSince = time.Now()
 		}
-		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Since(silent) > RetryTime {
+		if gone := (*UnavailableError)(nil); !errors.As(err, &gone) || time.Since(failingSince) > RetryTime {
 			return err
 		}
 		if sleep.For(ctx, RetryPause) != nil {

@@ -51,9 +51,9 @@ func newLab(t *testing.T) *lab {
 	return &lab{client, server, box.GetPodSandboxId(), made.GetContainerId()}
 }
 
-// TestRemovalsOfWhatIsGone checks that removing a missing object succeeds, but fails with advice if the runtime still
-// lists the object.
-func TestRemovalsOfWhatIsGone(t *testing.T) {
+// TestRemovalOfMissingObjects checks that removing a missing object succeeds, but fails with advice if the runtime
+// still lists the object.
+func TestRemovalOfMissingObjects(t *testing.T) {
 	gone := status.Error(codes.NotFound, "gone")
 	for name, c := range map[string]struct {
 		method string
@@ -191,9 +191,9 @@ func TestNoneAnswered(t *testing.T) {
 		"no call was made":            {t.Context(), dead, nil, nil},
 		"it was ended":                {over, l, []error{nil, nil}, ended},
 		"ended during a call":         {over, l, []error{nil, failed}, ended},
-		"the time is over for one":    {late, dead, []error{nil, givenUp(context.DeadlineExceeded, l.Endpoint)}, nil},
-		"the time is over for all":    {late, l, []error{givenUp(context.DeadlineExceeded, l.Endpoint)}, nil},
-		"the time is over, no answer": {late, dead, []error{givenUp(context.DeadlineExceeded, l.Endpoint)}, context.DeadlineExceeded},
+		"the time is over for one":    {late, dead, []error{nil, cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},
+		"the time is over for all":    {late, l, []error{cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},
+		"the time is over, no answer": {late, dead, []error{cancelled(context.DeadlineExceeded, l.Endpoint)}, context.DeadlineExceeded},
 	} {
 		if err := c.of.NoneAnswered(c.ctx, c.errs); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
@@ -203,8 +203,8 @@ func TestNoneAnswered(t *testing.T) {
 
 // TestAdvice checks that the text for users names the cause of a busy network namespace.
 func TestAdvice(t *testing.T) {
-	said := status.Error(codes.Unknown, `failed to remove netns: unlink /run/netns/cni-1: device or resource busy`)
-	if text := (&callError{err: said}).Error(); !strings.HasPrefix(text, "failed to remove netns") ||
+	reported := status.Error(codes.Unknown, `failed to remove netns: unlink /run/netns/cni-1: device or resource busy`)
+	if text := (&callError{err: reported}).Error(); !strings.HasPrefix(text, "failed to remove netns") ||
 		!strings.Contains(text, "ip netns add") {
 		t.Error(text)
 	}
@@ -213,9 +213,9 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// TestWordsOfARuntime checks that errors show the runtime's message without the transport's prefix, and with the
+// TestRuntimeErrorText checks that errors show the runtime's message without the transport's prefix, and with the
 // meaning of some codes. The code is kept.
-func TestWordsOfARuntime(t *testing.T) {
+func TestRuntimeErrorText(t *testing.T) {
 	for code, want := range map[codes.Code]string{
 		codes.Unknown: "no space", codes.NotFound: "no space", codes.Internal: "the runtime failed: no space",
 		codes.ResourceExhausted: "the runtime lacks resources: no space",

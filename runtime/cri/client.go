@@ -155,7 +155,7 @@ func (c connection) call(ctx context.Context, method string, req, reply any, con
 	case err == nil:
 		return nil, nil
 	case timeIsOver(ctx, err):
-		return givenUp(context.Cause(ctx), c.endpoint), err
+		return cancelled(context.Cause(ctx), c.endpoint), err
 	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
 		return &UnavailableError{
 			Endpoint: c.endpoint, Err: err,
@@ -188,26 +188,26 @@ func timeIsOver(ctx context.Context, err error) bool {
 	return ctx.Err() != nil
 }
 
-// givenUpError reports that the caller's time ended during a call to the runtime.
-type givenUpError struct {
+// cancelledError reports that the caller's time ended during a call to the runtime.
+type cancelledError struct {
 	endpoint Endpoint
 	cause    error
 }
 
 // Error also names the runtime, because it may be the reason for the delay.
-func (e *givenUpError) Error() string {
+func (e *cancelledError) Error() string {
 	return fmt.Sprintf("%v, in a call to the container runtime at %s", e.cause, e.endpoint)
 }
 
 // Unwrap returns the cause.
-func (e *givenUpError) Unwrap() error { return e.cause }
+func (e *cancelledError) Unwrap() error { return e.cause }
 
-// givenUp returns the error of a call that the caller ended. An interrupt by the user needs no explanation.
-func givenUp(cause error, endpoint Endpoint) error {
+// cancelled returns the error of a call that the caller ended. An interrupt by the user needs no explanation.
+func cancelled(cause error, endpoint Endpoint) error {
 	if errors.Is(cause, context.Canceled) {
 		return cause
 	}
-	return &givenUpError{endpoint: endpoint, cause: cause}
+	return &cancelledError{endpoint: endpoint, cause: cause}
 }
 
 // logCall logs a call without request and reply, because they may have values of Secrets.
@@ -240,17 +240,17 @@ func (c *Client) logStream(ctx context.Context, desc *grpc.StreamDesc, conn *grp
 type callError struct{ err error }
 
 func (e *callError) Error() string {
-	said, _ := status.FromError(e.err)
-	if meaning := meanings()[said.Code()]; meaning != "" {
-		return meaning + ": " + said.Message() + advice(said.Message())
+	reported, _ := status.FromError(e.err)
+	if meaning := meanings()[reported.Code()]; meaning != "" {
+		return meaning + ": " + reported.Message() + advice(reported.Message())
 	}
-	return said.Message() + advice(said.Message())
+	return reported.Message() + advice(reported.Message())
 }
 
 // advice returns advice for messages of the runtime that have none. The file of a network namespace is busy if another
 // mount covers or holds it. `ip netns add` causes this by mounting over the directory of the runtime's namespaces.
-func advice(said string) string {
-	if strings.Contains(said, "netns") && strings.Contains(said, "device or resource busy") {
+func advice(reported string) string {
+	if strings.Contains(reported, "netns") && strings.Contains(reported, "device or resource busy") {
 		return "; something else has mounted the file, for example `ip netns add` after the runtime had started: " +
 			"run `umount` on it until it is no longer mounted, and apply again"
 	}

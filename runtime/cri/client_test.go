@@ -87,9 +87,9 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// TestDiscoverBelievesNobodyElse checks that a socket or configuration of another user is refused with its name, not
-// skipped. An endpoint set by the user is used.
-func TestDiscoverBelievesNobodyElse(t *testing.T) {
+// TestDiscoverRefusesOtherUsersFiles checks that a socket or configuration of another user is refused with its name,
+// not skipped. An endpoint set by the user is used.
+func TestDiscoverRefusesOtherUsersFiles(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
@@ -159,13 +159,13 @@ func TestSocketsThatCannotBeUsed(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, says := range map[string]string{"/absent.sock": "no such socket", file: "is not a socket"} {
+	for path, wantMessage := range map[string]string{"/absent.sock": "no such socket", file: "is not a socket"} {
 		_, err := Connect(Endpoint{Address: "unix://" + path, Origin: "test"}, "", time.Second)
-		if err == nil || !strings.Contains(err.Error(), says) {
+		if err == nil || !strings.Contains(err.Error(), wantMessage) {
 			t.Errorf("%s: %v", path, err)
 		}
 		_, err = Connect(Endpoint{Address: "unix://" + socket(t), Origin: "test"}, path, time.Second)
-		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), path+" (--image-endpoint)") {
+		if err == nil || !strings.Contains(err.Error(), wantMessage) || !strings.Contains(err.Error(), path+" (--image-endpoint)") {
 			t.Errorf("%s as the image service: %v", path, err)
 		}
 	}

@@ -29,8 +29,8 @@ func (c *Client) NoneAnswered(ctx context.Context, errs []error) error {
 
 // IsAnswer reports whether err shows that the runtime answered. It is true for nil.
 func IsAnswer(err error) bool {
-	gone, givenUp := (*UnavailableError)(nil), (*givenUpError)(nil)
-	return !errors.As(err, &gone) && !errors.As(err, &givenUp)
+	gone, cancelled := (*UnavailableError)(nil), (*cancelledError)(nil)
+	return !errors.As(err, &gone) && !errors.As(err, &cancelled)
 }
 
 // alive reports whether the runtime answers a simple call. It ignores the end of ctx.
@@ -41,11 +41,11 @@ func (c *Client) alive(ctx context.Context) bool {
 	return err == nil
 }
 
-// Said returns the runtime's own message without podctl's additions, or the text of any other error.
-func Said(err error) string {
+// MessageOf returns the runtime's own message without podctl's additions, or the text of any other error.
+func MessageOf(err error) string {
 	if call := (*callError)(nil); errors.As(err, &call) {
-		said, _ := status.FromError(call.err)
-		return said.Message()
+		reported, _ := status.FromError(call.err)
+		return reported.Message()
 	}
 	return err.Error()
 }
@@ -58,11 +58,11 @@ func Raw(err error) string {
 	return err.Error()
 }
 
-// SaidOfPull returns the runtime's message about a failed pull, with the error code if there is one (kubelet:
+// PullMessage returns the runtime's message about a failed pull, with the error code if there is one (kubelet:
 // remoteImageService.PullImage).
-func SaidOfPull(err error) string {
+func PullMessage(err error) string {
 	if call := (*callError)(nil); errors.As(err, &call) && status.Code(call.err) != codes.Unknown {
 		return call.err.Error()
 	}
-	return Said(err)
+	return MessageOf(err)
 }

@@ -40,9 +40,9 @@ func TestStartingRuntime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var said []string
+				var reported []string
 				conn := connection{
-					Client:   &Client{Timeout: time.Minute, Starting: func(text string) { said = append(said, text) }},
+					Client:   &Client{Timeout: time.Minute, Starting: func(text string) { reported = append(reported, text) }},
 					answered: &atomic.Bool{},
 				}
 				conn.answered.Store(c.answered)
@@ -54,8 +54,8 @@ func TestStartingRuntime(t *testing.T) {
 					return nil
 				}
 				err := conn.intercept(t.Context(), "Version", nil, nil, nil, invoke)
-				if (err != nil) != c.fails || calls != c.calls || (len(said) == 1) != c.noted || len(said) > 1 {
-					t.Errorf("%v after %d calls, reported %q", err, calls, said)
+				if (err != nil) != c.fails || calls != c.calls || (len(reported) == 1) != c.noted || len(reported) > 1 {
+					t.Errorf("%v after %d calls, reported %q", err, calls, reported)
 				}
 				// After any answer the runtime counts as started.
 				if !c.fails {
@@ -69,8 +69,8 @@ func TestStartingRuntime(t *testing.T) {
 						t.Errorf("called again %d times after it had answered: %v", calls, err)
 					}
 				}
-				if c.noted && !strings.HasPrefix(said[0], "waiting for the container runtime at ") {
-					t.Error(said)
+				if c.noted && !strings.HasPrefix(reported[0], "waiting for the container runtime at ") {
+					t.Error(reported)
 				}
 			})
 		})

@@ -9,7 +9,7 @@ import (
 
 // TestPropagation checks that calls carry the current span, and no metadata without one.
 func TestPropagation(t *testing.T) {
-	if _, told := metadata.FromOutgoingContext(propagate(t.Context())); told {
+	if _, traced := metadata.FromOutgoingContext(propagate(t.Context())); traced {
 		t.Error("without a span the runtime receives a trace")
 	}
 	ctx, span := trace.NewTracerProvider().Tracer("test").Start(t.Context(), "call")

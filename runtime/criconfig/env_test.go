@@ -47,9 +47,9 @@ spec:
 	}
 }
 
-// TestNothingIsBuiltThatLinuxCannotTake checks that a value that is too long is refused by its field, without the
+// TestTooLongVariablesAreRefused checks that a value that is too long is refused by its field, without the
 // value, and before gigabytes are allocated.
-func TestNothingIsBuiltThatLinuxCannotTake(t *testing.T) {
+func TestTooLongVariablesAreRefused(t *testing.T) {
 	long := strings.Repeat("s3cret", 20_000)
 	doubled := []v1.EnvVar{{Name: "A0", Value: "s3cret"}}
 	for i := range 20 {

@@ -27,8 +27,8 @@ func KeyOf(ref *v1.FileKeySelector) FileKey {
 	return FileKey{Volume: ref.VolumeName, Path: ref.Path, Key: ref.Key}
 }
 
-// StandIns returns one value for all variables of a container that come from files.
-func StandIns(ref podspec.ContainerRef, value string) map[FileKey]string {
+// Placeholders returns one value for all variables of a container that come from files.
+func Placeholders(ref podspec.ContainerRef, value string) map[FileKey]string {
 	files := map[FileKey]string{}
 	for i := range ref.Env {
 		if from := ref.Env[i].ValueFrom; from != nil && from.FileKeyRef != nil {

@@ -184,11 +184,11 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 		}
 	}
 	if path.IsAbs(sub) {
-		return "", model.InKubeletWords("error SubPath `%s` must not be an absolute path", sub)
+		return "", model.KubeletErrorf("error SubPath `%s` must not be an absolute path", sub)
 	}
 	for part := range strings.SplitSeq(sub, "/") {
 		if part == ".." {
-			return "", model.InKubeletWords("unable to provision SubPath `%s`: must not contain '..'", sub)
+			return "", model.KubeletErrorf("unable to provision SubPath `%s`: must not contain '..'", sub)
 		}
 	}
 	return sub, nil
@@ -198,7 +198,7 @@ func subPath(in *ContainerInput, m *v1.VolumeMount) (string, error) {
 func expandSubPath(text string, env *expand.Environment) (string, error) {
 	out, missing, err := env.SubPath(text)
 	if err == nil && len(missing) > 0 {
-		err = model.InKubeletWords("missing value for %s", strings.Join(missing, ", "))
+		err = model.KubeletErrorf("missing value for %s", strings.Join(missing, ", "))
 	}
 	return out, err
 }

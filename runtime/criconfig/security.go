@@ -90,13 +90,13 @@ func checkRunAsNonRoot(pod *v1.Pod, c *v1.Container, image model.Image) error {
 	at := fmt.Sprintf("(pod: %q, container: %s)", model.RefOf(pod).Full(), c.Name)
 	switch {
 	case effective.RunAsUser != nil && *effective.RunAsUser == 0:
-		return model.InKubeletWords("container's runAsUser breaks non-root policy %s", at)
+		return model.KubeletErrorf("container's runAsUser breaks non-root policy %s", at)
 	case effective.RunAsUser != nil:
 		return nil
 	case image.UID != nil && *image.UID == 0, image.UID == nil && image.Username == "":
-		return model.InKubeletWords("container has runAsNonRoot and image will run as root %s", at)
+		return model.KubeletErrorf("container has runAsNonRoot and image will run as root %s", at)
 	case image.UID == nil:
-		return model.InKubeletWords("container has runAsNonRoot and image has non-numeric user (%s), "+
+		return model.KubeletErrorf("container has runAsNonRoot and image has non-numeric user (%s), "+
 			"cannot verify user is non-root %s", image.Username, at)
 	}
 	return nil

@@ -57,14 +57,14 @@ func checkRuntime(r *Runtime) Check {
 	}
 	name := r.Name + " " + r.Version
 	if c, known := r.condition(runtimeReady); !known || !c.Status {
-		return failed(fmt.Sprintf("%s is not ready: %s", name, c.said()), advice)
+		return failed(fmt.Sprintf("%s is not ready: %s", name, c.text()), advice)
 	}
 	return ok(name + ", ready")
 }
 
 func checkNetwork(r *Runtime) Check {
 	if c, known := r.condition(networkReady); !known || !c.Status {
-		return failed("not ready: "+c.said(),
+		return failed("not ready: "+c.text(),
 			"install a CNI configuration and its plugins, or use `podctl node up`, which includes them; "+
 				"pods with hostNetwork run without")
 	}
@@ -79,20 +79,20 @@ func (r *Runtime) condition(name string) (Condition, bool) {
 	return r.Conditions[i], true
 }
 
-func (c *Condition) said() string { return cmp.Or(c.Message, c.Reason, "no reason reported") }
+func (c *Condition) text() string { return cmp.Or(c.Message, c.Reason, "no reason reported") }
 
 // checkCondition returns a warning for another condition of the runtime. containerd writes its deprecations as JSON.
 func checkCondition(c Condition) Check {
-	said := c.said()
+	text := c.text()
 	var byID map[string]string
-	if json.Unmarshal([]byte(said), &byID) == nil && len(byID) > 0 {
+	if json.Unmarshal([]byte(text), &byID) == nil && len(byID) > 0 {
 		var texts []string
 		for _, id := range slices.Sorted(maps.Keys(byID)) {
 			texts = append(texts, byID[id])
 		}
-		said = strings.Join(texts, " ")
+		text = strings.Join(texts, " ")
 	}
-	return warning(fmt.Sprintf("%s is false: %s", c.Type, said),
+	return warning(fmt.Sprintf("%s is false: %s", c.Type, text),
 		"pods run; see the runtime's documentation for this condition")
 }
 

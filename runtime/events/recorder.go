@@ -79,7 +79,7 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	}
 	news := len(r.spans) > 0
 	for i, e := range r.events {
-		if since, once := r.since[i]; !once || !h.ToldSince(since, e) {
+		if since, once := r.since[i]; !once || !h.HasSince(since, e) {
 			h.Add(e)
 			news = true
 		}

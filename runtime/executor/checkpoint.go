@@ -101,9 +101,9 @@ func (x *checkpointer) beginSync() error {
 		if x.desired.Stored {
 			set = j.Applied.Set
 		}
-		elsewhere := j.Source != x.desired.Source || j.Applied.Owner != x.desired.Owner || j.Applied.Set != set
+		moved := j.Source != x.desired.Source || j.Applied.Owner != x.desired.Owner || j.Applied.Set != set
 		address := x.client.Endpoint.Address
-		if starts || adopted || judged || evicted || elsewhere || moves(x.checkpoint, address, x.snapshot) {
+		if starts || adopted || judged || evicted || moved || moves(x.checkpoint, address, x.snapshot) {
 			j.Endpoint, j.Source = address, x.desired.Source
 			j.Applied.Owner, j.Applied.Set = x.desired.Owner, set
 			// Written even without a change: this shows that there is disk space for the results of the pass.
@@ -145,16 +145,16 @@ func moves(j *state.Checkpoint, endpoint string, s *snapshot.Pod) bool {
 // notePendingRestarts records the containers that are about to be stopped and must run again, until they do. If the
 // pass is interrupted, such an exit must not count as the end of the container's work.
 func (x *checkpointer) notePendingRestarts() {
-	owes := x.plan.PendingRestarts()
+	pending := x.plan.PendingRestarts()
 	if before := x.checkpoint.PendingRestarts; len(before) > 0 {
 		observed := x.snapshot.Observed(x.plan.Pod, x.desired)
 		for name, id := range before {
-			if _, anew := owes[name]; !anew && observed.AwaitsRestart(name) {
-				owes[name] = id
+			if _, noted := pending[name]; !noted && observed.AwaitsRestart(name) {
+				pending[name] = id
 			}
 		}
 	}
-	x.checkpoint.PendingRestarts = owes
+	x.checkpoint.PendingRestarts = pending
 }
 
 func (x *checkpointer) write() error {
@@ -197,7 +197,7 @@ func (x *checkpointer) remember(r *results) error {
 		return x.pod.Checkpoint().Remove()
 	}
 	if x.plan.Eviction != nil {
-		return x.rememberEviction(r)
+		return x.recordEviction(r)
 	}
 	if x.plan.Unapplied() {
 		return nil
@@ -212,8 +212,8 @@ func (x *checkpointer) remember(r *results) error {
 	return x.write()
 }
 
-// rememberEviction records that all leftovers of an evicted pod are removed.
-func (x *checkpointer) rememberEviction(r *results) error {
+// recordEviction records that all leftovers of an evicted pod are removed.
+func (x *checkpointer) recordEviction(r *results) error {
 	turned, ended := !x.plan.Unapplied() && x.noteConditions(), len(x.plan.Steps) > 0 && r.complete()
 	if ended {
 		x.checkpoint.EndEviction()

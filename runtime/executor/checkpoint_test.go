@@ -64,9 +64,9 @@ func TestAdoptedPodKeepsItsAge(t *testing.T) {
 	}
 }
 
-// TestAPodThatMovesIsOfItsNewRuntime checks that the same manifest on another runtime is recorded there, even if there
+// TestPodMovesToAnotherRuntime checks that the same manifest on another runtime is recorded there, even if there
 // is nothing to do.
-func TestAPodThatMovesIsOfItsNewRuntime(t *testing.T) {
+func TestPodMovesToAnotherRuntime(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).plan.Pod
 	for elsewhere, here := range map[bool]string{true: "another", false: l.client.Endpoint.Address} {
@@ -101,9 +101,9 @@ func TestTheSourceAppliedLastIsKept(t *testing.T) {
 	}
 }
 
-// TestNothingIsDoneThatCannotBeWrittenDown checks that a full disk prevents the start of a pod. A deletion, which frees
+// TestUnrecordableStepsDoNotRun checks that a full disk prevents the start of a pod. A deletion, which frees
 // disk space, continues with a warning.
-func TestNothingIsDoneThatCannotBeWrittenDown(t *testing.T) {
+func TestUnrecordableStepsDoNotRun(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
 	path := l.layout.Pod(p.in.Pod.UID).Checkpoint().Path()
@@ -135,9 +135,9 @@ func blocked(t *testing.T, path string) (restore func()) {
 	}
 }
 
-// TestDeletionIsMarkedAndForgotten checks that a deletion is recorded with the longest grace period before anything
+// TestDeletionIsRecordedUntilDone checks that a deletion is recorded with the longest grace period before anything
 // stops, and that the checkpoint is removed only after every step was done.
-func TestDeletionIsMarkedAndForgotten(t *testing.T) {
+func TestDeletionIsRecordedUntilDone(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
 	l.server.Fail(runtimetest.Fault{Method: "RemovePodSandbox", Times: 1, Err: errors.New("injected failure")})
@@ -165,9 +165,9 @@ func TestDeletionIsMarkedAndForgotten(t *testing.T) {
 	}
 }
 
-// TestApplyTakesADeletionBack checks that applying a pod cancels an unfinished deletion with a new generation, although
+// TestApplyCancelsDeletion checks that applying a pod cancels an unfinished deletion with a new generation, although
 // the manifest is the same.
-func TestApplyTakesADeletionBack(t *testing.T) {
+func TestApplyCancelsDeletion(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())
 	if err := l.plan(p.in.Pod, "").execution(Options{}).checkpoint.begin(); err != nil {
@@ -217,8 +217,8 @@ func TestStartsAreRemembered(t *testing.T) {
 	}
 }
 
-// TestFailuresTellNoSecrets checks that recorded failures contain no values of Secrets.
-func TestFailuresTellNoSecrets(t *testing.T) {
+// TestRecordedFailuresContainNoSecrets checks that recorded failures contain no values of Secrets.
+func TestRecordedFailuresContainNoSecrets(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := pod("  containers: [{name: a, image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]}]\n") +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"

@@ -52,9 +52,9 @@ func TestReasonsOfErrors(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsFromAFailure checks that failed starts and postStart hooks are retried, and that a failed hook leaves
+// TestRetriesAfterFailures checks that failed starts and postStart hooks are retried, and that a failed hook leaves
 // a stopped container. The reason does not matter.
-func TestWhatFollowsFromAFailure(t *testing.T) {
+func TestRetriesAfterFailures(t *testing.T) {
 	cause, step := errors.New("injected failure"), &plan.Step{Kind: plan.StartContainer, Container: "a"}
 	for name, c := range map[string]struct {
 		err  error
@@ -86,9 +86,9 @@ func TestInterruptedSteps(t *testing.T) {
 	}
 }
 
-// TestSurprisesTeachOnlyTakenNames checks that the next plan uses an attempt above the highest one in use. A lost
+// TestAttemptAfterNameInUse checks that the next plan uses an attempt above the highest one in use. A lost
 // sandbox reserves nothing.
-func TestSurprisesTeachOnlyTakenNames(t *testing.T) {
+func TestAttemptAfterNameInUse(t *testing.T) {
 	reserved := map[string]uint32{"a": 3}
 	taken := reservedOr(errors.New(`name "a_1" is reserved for "x"`), "a", 2)
 	surprise := (*SurpriseError)(nil)

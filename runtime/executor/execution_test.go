@@ -84,9 +84,9 @@ func TestOrderOfAPass(t *testing.T) {
 	}
 }
 
-// TestInterruptedPassesSayDuringWhat checks that the error names the interrupted steps, and that the skipped ones are
+// TestInterruptedPassNamesSteps checks that the error names the interrupted steps, and that the skipped ones are
 // reported.
-func TestInterruptedPassesSayDuringWhat(t *testing.T) {
+func TestInterruptedPassNamesSteps(t *testing.T) {
 	l := newLab(t, "i:1")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	ended := errors.New("interrupted")

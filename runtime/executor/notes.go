@@ -45,7 +45,7 @@ func (x *checkpointer) noteStart(ref podspec.ContainerRef, id string) {
 	x.outputs.setStarted(ref.Name, id)
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.checkpoint.Settle(ref.Name)
+	x.checkpoint.MarkCreated(ref.Name)
 	delete(x.checkpoint.StartErrors, ref.Name)
 	delete(x.checkpoint.PendingRestarts, ref.Name)
 }
@@ -192,11 +192,11 @@ func (x *checkpointer) noteResizedPod(r *results) {
 	}
 }
 
-// settlePod records that the pod has the sandbox that was about to be created.
-func (x *checkpointer) settlePod() {
+// markSandboxCreated records that the pod has the sandbox that was about to be created.
+func (x *checkpointer) markSandboxCreated() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.checkpoint.Settle(state.ThePod)
+	x.checkpoint.MarkCreated(state.ThePod)
 }
 
 // noteUpdate records the new resources of a running container.

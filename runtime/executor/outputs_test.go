@@ -12,8 +12,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// TestOutputsBeginWithWhatIsThere checks that a plan that keeps its sandbox starts with the addresses of that sandbox.
-func TestOutputsBeginWithWhatIsThere(t *testing.T) {
+// TestOutputsStartWithKeptSandbox checks that a plan that keeps its sandbox starts with the addresses of that sandbox.
+func TestOutputsStartWithKeptSandbox(t *testing.T) {
 	observed := &model.Observed{
 		Sandboxes: []model.Sandbox{
 			{ID: "old", IPs: []string{"10.0.0.1"}},
@@ -62,8 +62,8 @@ func TestSandboxMessageIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestReplacementsAreTakenOnce checks that a created replacement is either started or removed, not both.
-func TestReplacementsAreTakenOnce(t *testing.T) {
+// TestReplacementsAreUsedOnce checks that a created replacement is either started or removed, not both.
+func TestReplacementsAreUsedOnce(t *testing.T) {
 	o := newOutputs(&plan.Plan{}, &model.Observed{})
 	o.setCreated("start-a", creation{id: "1"})
 	if made, ok := o.takeCreated("start-b"); ok {

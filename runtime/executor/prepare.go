@@ -134,6 +134,6 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 	observed := snapshot.ObservedSandbox(status.GetStatus())
 	observed.ID = reply.GetPodSandboxId()
 	x.outputs.setSandbox(sandboxOutput{Sandbox: observed, config: config})
-	x.checkpoint.settlePod()
+	x.checkpoint.markSandboxCreated()
 	return strings.Join(observed.IPs, ","), nil
 }

@@ -19,7 +19,7 @@ func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until tim
 	if err != nil || j.Deletion != nil {
 		return err
 	}
-	told := events.Recorder{Pod: j.Manifest()}
+	recorder := events.Recorder{Pod: j.Manifest()}
 	for i := range failed {
 		f := &failed[i]
 		kept, known := j.StartErrors[f.Step.Container]
@@ -28,9 +28,9 @@ func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until tim
 		}
 		kept.Until = until
 		j.StartErrors[f.Step.Container] = kept
-		recordPullPause(&told, e.now(), f.Step.Container, f.Step.Image)
+		recordPullPause(&recorder, e.now(), f.Step.Container, f.Step.Image)
 	}
-	return errors.Join(pod.Checkpoint().Write(j), told.Write(pod, ref, j.Redactor(nil)))
+	return errors.Join(pod.Checkpoint().Write(j), recorder.Write(pod, ref, j.Redactor(nil)))
 }
 
 // recordPullPause records the kubelet's events for a delayed pull.

@@ -189,8 +189,9 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 	}
 }
 
-// TestWordsOfFailures checks that a pod's status has the kubelet's text, without the output of a hook's command.
-func TestWordsOfFailures(t *testing.T) {
+// TestFailureTextsOfTheKubelet checks that a pod's status has the kubelet's text, without the output of a hook's
+// command.
+func TestFailureTextsOfTheKubelet(t *testing.T) {
 	ref := podspec.ContainerRef{Container: &v1.Container{Name: "a"}}
 	hook := func(h v1.LifecycleHandler) error {
 		return hookError(&hookFailure{
@@ -209,7 +210,7 @@ func TestWordsOfFailures(t *testing.T) {
 			v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3}}),
 		"Cannot run handler: injected failure": hook(v1.LifecycleHandler{}),
 		"injected failure":                     startError(errors.New("injected failure")),
-		"as a kubelet says it":                 fmt.Errorf("spec.containers[0].%w", model.InKubeletWords("as a kubelet says it")),
+		"as a kubelet says it":                 fmt.Errorf("spec.containers[0].%w", model.KubeletErrorf("as a kubelet says it")),
 	} {
 		if got := kubeletText(err); got != want {
 			t.Errorf("%s, not %s", got, want)
@@ -281,8 +282,9 @@ func TestHoldsAreEvents(t *testing.T) {
 	}
 }
 
-// TestDelaysAreToldOnce checks that a restart delay is one event while it lasts, and that the next delay is another.
-func TestDelaysAreToldOnce(t *testing.T) {
+// TestRestartDelayIsOneEvent checks that a restart delay is one event while it lasts, and that the next delay is
+// another.
+func TestRestartDelayIsOneEvent(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	kept := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
 	for _, c := range []struct {

@@ -104,9 +104,9 @@ func logsIn(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-// TestTerminationMessagesGoWithTheirRecord checks that the file of a removed record is removed, and those of others
+// TestTerminationMessagesAreRemovedWithRecords checks that the file of a removed record is removed, and those of others
 // stay. A start removes files that no container uses.
-func TestTerminationMessagesGoWithTheirRecord(t *testing.T) {
+func TestTerminationMessagesAreRemovedWithRecords(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())
 	kept := l.layout.Pod(p.in.Pod.UID).TerminationLogs("a")
@@ -223,9 +223,9 @@ func TestClaimsThatAreRefused(t *testing.T) {
 	}
 }
 
-// TestCgroupsThatGo checks that cgroups of the pod under any quality of service are removed, and its own even if it is
-// incomplete. If one cannot be removed, the others still are.
-func TestCgroupsThatGo(t *testing.T) {
+// TestCgroupsOfAnyQoSAreRemoved checks that cgroups of the pod under any quality of service are removed, and its own
+// even if it is incomplete. If one cannot be removed, the others still are.
+func TestCgroupsOfAnyQoSAreRemoved(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
 	x := l.plan(ref, "").execution(Options{})
@@ -276,8 +276,8 @@ func TestSandboxesThatCannotBeStopped(t *testing.T) {
 	}
 }
 
-// TestHooksOfWhichManifest checks that the desired manifest counts, and without it the one applied last.
-func TestHooksOfWhichManifest(t *testing.T) {
+// TestManifestOfHooks checks that the desired manifest counts, and without it the one applied last.
+func TestManifestOfHooks(t *testing.T) {
 	wanted, applied := loadPod(t, onePod()), loadPod(t, endingPod("1"))
 	for name, c := range map[string]struct {
 		x    subject

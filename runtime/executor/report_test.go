@@ -14,15 +14,15 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestReportsComeOneAtATime checks that the caller gets one event at a time, each with its pod.
-func TestReportsComeOneAtATime(t *testing.T) {
-	told, inside := 0, 0
+// TestReportsAreSequential checks that the caller gets one event at a time, each with its pod.
+func TestReportsAreSequential(t *testing.T) {
+	reported, inside := 0, 0
 	r := &reporter{pod: model.PodRef{Name: "web"}, now: time.Now, notify: func(ev Event) {
 		if inside++; inside > 1 || ev.Pod.Name != "web" {
 			t.Errorf("%d events at a time, of pod %q", inside, ev.Pod.Name)
 		}
 		time.Sleep(time.Millisecond)
-		told++
+		reported++
 		inside--
 	}}
 	var group sync.WaitGroup
@@ -30,22 +30,22 @@ func TestReportsComeOneAtATime(t *testing.T) {
 		group.Go(func() { r.warn("x"); r.progress(&plan.Step{}, "y") })
 	}
 	group.Wait()
-	if told != 8 {
-		t.Errorf("%d events were reported", told)
+	if reported != 8 {
+		t.Errorf("%d events were reported", reported)
 	}
 }
 
-// TestReportsTellNoSecrets checks that neither the caller nor the history gets the value of a Secret, and that a
+// TestReportsContainNoSecrets checks that neither the caller nor the history gets the value of a Secret, and that a
 // recorded warning is not reported.
-func TestReportsTellNoSecrets(t *testing.T) {
+func TestReportsContainNoSecrets(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-	var told []string
+	var reported []string
 	r := &reporter{
 		pod:      model.PodRef{UID: "u"},
 		plan:     &plan.Plan{},
 		now:      time.Now,
 		redactor: redaction.New([]byte("correct horse")),
-		notify:   func(ev Event) { told = append(told, ev.Detail) },
+		notify:   func(ev Event) { reported = append(reported, ev.Detail) },
 	}
 	r.warn("the hook says: correct horse")
 	r.progress(&plan.Step{Container: "a"}, "still correct horse")
@@ -56,10 +56,10 @@ func TestReportsTellNoSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(told) != 2 || len(h.Events) != 1 || h.Events[0].Reason != "FailedPreStopHook" {
-		t.Errorf("reported %q, recorded %+v", told, h.Events)
+	if len(reported) != 2 || len(h.Events) != 1 || h.Events[0].Reason != "FailedPreStopHook" {
+		t.Errorf("reported %q, recorded %+v", reported, h.Events)
 	}
-	if text := strings.Join(append(told, eventTexts(h.Events)...), "\n"); strings.Contains(text, "correct horse") {
+	if text := strings.Join(append(reported, eventTexts(h.Events)...), "\n"); strings.Contains(text, "correct horse") {
 		t.Errorf("a Secret in:\n%s", text)
 	}
 }
@@ -71,16 +71,16 @@ func TestHistoryThatCannotBeWritten(t *testing.T) {
 	if err := os.WriteFile(strings.TrimSuffix(layout.Pod("u").History().Path(), "/u.json"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var told []string
+	var reported []string
 	r := &reporter{
 		pod:    model.PodRef{UID: "u"},
 		plan:   &plan.Plan{Holds: []plan.Hold{{Reason: model.NetworkNotReady}}},
 		now:    time.Now,
-		notify: func(ev Event) { told = append(told, string(ev.Kind)+" "+ev.Detail) },
+		notify: func(ev Event) { reported = append(reported, string(ev.Kind)+" "+ev.Detail) },
 	}
 	r.write(layout.Pod("u"))
-	if len(told) != 1 || !strings.HasPrefix(told[0], "Warning ") || !strings.Contains(told[0], "the pod's events") {
-		t.Errorf("told %q", told)
+	if len(reported) != 1 || !strings.HasPrefix(reported[0], "Warning ") || !strings.Contains(reported[0], "the pod's events") {
+		t.Errorf("told %q", reported)
 	}
 }
 

@@ -37,7 +37,7 @@ func graph(t *testing.T, steps []plan.Step, failing ...string) (events []string)
 	return events
 }
 
-func TestFailuresStopWhatTheySay(t *testing.T) {
+func TestFailuresSkipDependentSteps(t *testing.T) {
 	steps := func(onFailure plan.OnFailure) []plan.Step {
 		return []plan.Step{
 			{ID: "a", OnFailure: onFailure},
@@ -62,9 +62,9 @@ func TestFailuresStopWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestSkippingSparesSiblings checks that a container that cannot start does not block those that only come after it. A
+// TestSkippingKeepsSiblings checks that a container that cannot start does not block those that only come after it. A
 // failed init container blocks everything.
-func TestSkippingSparesSiblings(t *testing.T) {
+func TestSkippingKeepsSiblings(t *testing.T) {
 	for onFailure, last := range map[plan.OnFailure]string{plan.Continue: "start-b Done", plan.Abort: "start-b Skipped"} {
 		got := graph(t, []plan.Step{
 			{ID: "pull-a", OnFailure: plan.SkipContainer},
@@ -90,7 +90,7 @@ func scheduled(steps []plan.Step, notify func(Event), act func(context.Context, 
 // enough. Earlier steps are still reported first.
 func TestStepsBeginOnceTheyMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		began, starts, told := time.Now(), map[string]time.Duration{}, []string{}
+		began, starts, reported := time.Now(), map[string]time.Duration{}, []string{}
 		var mu sync.Mutex
 		var x *scheduler
 		x = scheduled([]plan.Step{
@@ -100,7 +100,7 @@ func TestStepsBeginOnceTheyMay(t *testing.T) {
 			{ID: "other"},
 		}, func(ev Event) {
 			if ev.Kind == StepDone {
-				told = append(told, ev.Step.ID)
+				reported = append(reported, ev.Step.ID)
 			}
 		}, func(_ context.Context, s *plan.Step) (string, error) {
 			mu.Lock()
@@ -118,15 +118,15 @@ func TestStepsBeginOnceTheyMay(t *testing.T) {
 		if diff := cmp.Diff(want, starts); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
-		if !slices.Equal(told[:2], []string{"other", "stop"}) || len(told) != 4 {
-			t.Errorf("reported in the order %v", told)
+		if !slices.Equal(reported[:2], []string{"other", "stop"}) || len(reported) != 4 {
+			t.Errorf("reported in the order %v", reported)
 		}
 	})
 }
 
-// TestStopsTakeNoRoom checks that the number of concurrent steps is limited, and that stops, which wait for other
+// TestStopsUseNoSlot checks that the number of concurrent steps is limited, and that stops, which wait for other
 // steps, do not use a slot.
-func TestStopsTakeNoRoom(t *testing.T) {
+func TestStopsUseNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var steps []plan.Step
 		for i := range 2 * maxConcurrent {

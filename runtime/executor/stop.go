@@ -71,7 +71,7 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	}
 	x.report.killedAt(s.step, left)
 	signalled := x.now()
-	err := x.askToEnd(ctx, s, left)
+	err := x.requestStop(ctx, s, left)
 	if err != nil && ctx.Err() != nil {
 		return s.summary(), err
 	}
@@ -88,8 +88,8 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	return s.summary(), nil
 }
 
-// askToEnd makes the runtime stop a container. It opens the exit gate as soon as the exit is seen.
-func (x *stopper) askToEnd(ctx context.Context, s *stopping, grace int64) error {
+// requestStop makes the runtime stop a container. It opens the exit gate as soon as the exit is seen.
+func (x *stopper) requestStop(ctx context.Context, s *stopping, grace int64) error {
 	watching, end := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	group.Go(func() { x.watchExit(watching, s) })

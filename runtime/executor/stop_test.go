@@ -120,9 +120,9 @@ func TestInterruptedHooks(t *testing.T) {
 	}
 }
 
-// TestStopsThatAreMadeSureOf checks that only the state of the container counts, whatever the result of the call is. A
-// successful call does not count while the runtime reports the container as running.
-func TestStopsThatAreMadeSureOf(t *testing.T) {
+// TestStopsAreConfirmedByState checks that only the state of the container counts, whatever the result of the call is.
+// A successful call does not count while the runtime reports the container as running.
+func TestStopsAreConfirmedByState(t *testing.T) {
 	failed := errors.New("injected failure")
 	stop := func(f runtimetest.Fault, prepare func(*lab)) (string, error) {
 		l := newLab(t, "i:1")
@@ -151,8 +151,9 @@ func TestStopsThatAreMadeSureOf(t *testing.T) {
 	}
 }
 
-// TestEndings checks that a container counts as killed only after its grace period; 137 alone is not enough.
-func TestEndings(t *testing.T) {
+// TestKilledAfterGracePeriod checks that a container counts as killed only after its grace period; 137 alone is not
+// enough.
+func TestKilledAfterGracePeriod(t *testing.T) {
 	exited := func(code int32) *runtimeapi.ContainerStatus { return &runtimeapi.ContainerStatus{ExitCode: code} }
 	for name, c := range map[string]struct {
 		status *runtimeapi.ContainerStatus
@@ -212,8 +213,8 @@ func TestOrderOfStops(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForAnExit checks that processes are watched only if a step waits for their exit.
-func TestWhoWaitsForAnExit(t *testing.T) {
+// TestExitIsWatchedOnlyIfNeeded checks that processes are watched only if a step waits for their exit.
+func TestExitIsWatchedOnlyIfNeeded(t *testing.T) {
 	steps := []plan.Step{
 		{ID: "stop-a"},
 		{ID: "stop-b"},
@@ -381,8 +382,8 @@ func TestAddressesOfHooks(t *testing.T) {
 	}
 }
 
-// TestHooksOfPodsThatGo checks that hooks are sent to a pod that is deleted, although the plan creates no sandbox.
-func TestHooksOfPodsThatGo(t *testing.T) {
+// TestHooksOfDeletedPods checks that hooks are sent to a pod that is deleted, although the plan creates no sandbox.
+func TestHooksOfDeletedPods(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(pod("  containers: [{name: a, image: 'i:1', lifecycle: {preStop: {httpGet: {port: 8080}}}}]\n"))
 	ip := p.in.Observed.Sandboxes[0].IPs[0]

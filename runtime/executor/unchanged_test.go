@@ -35,9 +35,9 @@ func (p *planned) runUnchanged(name string) {
 	}
 }
 
-// TestAPassLeavesItsSnapshot checks that a pass writes its results into its own checkpoint. The snapshot and the input
+// TestPassKeepsItsSnapshot checks that a pass writes its results into its own checkpoint. The snapshot and the input
 // of its plan do not change.
-func TestAPassLeavesItsSnapshot(t *testing.T) {
+func TestPassKeepsItsSnapshot(t *testing.T) {
 	for name, c := range map[string]struct{ text, fail string }{
 		"a restart":          {onePod(), ""},
 		"a pull":             {strings.Replace(onePod(), "i:1", "i:3", 1), ""},

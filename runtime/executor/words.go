@@ -24,9 +24,9 @@ func kubeletText(err error) string {
 		return text
 	}
 	if image := (*images.Error)(nil); errors.As(err, &image) {
-		return cri.SaidOfPull(image.Err)
+		return cri.PullMessage(image.Err)
 	}
-	return cri.Said(err)
+	return cri.MessageOf(err)
 }
 
 // statusText returns the text of a hold for the pod's status and events.
@@ -58,7 +58,7 @@ func (e *hookFailure) KubeletText() string {
 	default:
 		return "Cannot run handler: " + e.err.Error()
 	}
-	text := cmp.Or(model.KubeletText(e.err), cri.Said(e.err))
+	text := cmp.Or(model.KubeletText(e.err), cri.MessageOf(e.err))
 	return fmt.Sprintf("%s for Container %q in Pod %q failed - error: %s", what, e.ref.Name, e.pod.Full(), text)
 }
 

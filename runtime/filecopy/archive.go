@@ -62,7 +62,7 @@ func (a *archiver) file(src *os.File, info fs.FileInfo, at *place) error {
 		return at.wrap("copying", err)
 	}
 	a.files++
-	a.tell()
+	a.reportProgress()
 	return nil
 }
 

@@ -108,6 +108,6 @@ func (r *countingReader) Read(p []byte) (int, error) {
 	}
 	n, err := r.r.Read(p)
 	r.c.bytes += int64(n)
-	r.c.tell()
+	r.c.reportProgress()
 	return n, err
 }

@@ -109,8 +109,8 @@ func (c *copier) file(src *os.File, info fs.FileInfo, at *place) (err error) {
 		return at.wrap("copying", err)
 	}
 	c.files++
-	c.tell()
-	return at.wrap("setting the mode of", c.settle(out, info.Mode()))
+	c.reportProgress()
+	return at.wrap("setting the mode of", c.setAttributes(out, info.Mode()))
 }
 
 // errSame reports that source and destination are the same.
@@ -126,8 +126,8 @@ func isAt(dir *os.File, name string, info fs.FileInfo) bool {
 	return os.SameFile(there, info)
 }
 
-// settle sets the owner of a new file and then its mode, because changing the owner may clear bits.
-func (c *copier) settle(f *os.File, mode fs.FileMode) error {
+// setAttributes sets the owner of a new file and then its mode, because changing the owner may clear bits.
+func (c *copier) setAttributes(f *os.File, mode fs.FileMode) error {
 	if o := c.opts.Owner; o != nil {
 		if err := f.Chown(o.UID, o.GID); err != nil {
 			return err
@@ -167,7 +167,7 @@ func (c *copier) directory(info fs.FileInfo, at *place, children func(*os.File) 
 	if err = children(out); err != nil || !created {
 		return err
 	}
-	return at.wrap("setting the mode of", c.settle(out, info.Mode()))
+	return at.wrap("setting the mode of", c.setAttributes(out, info.Mode()))
 }
 
 // namesAtOnce is the number of directory entries held in memory.
@@ -239,7 +239,7 @@ func openat(dir *os.File, name string, flags int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), plain(name)), nil
 }
 
-func (c *copier) tell() {
+func (c *copier) reportProgress() {
 	if c.opts.Progress != nil {
 		c.opts.Progress(c.files, c.bytes)
 	}

@@ -80,8 +80,8 @@ func TestCopyKeepsModesAndLinks(t *testing.T) {
 	}
 }
 
-// TestNoLinkLeadsOut checks that existing links at the destination are never written through.
-func TestNoLinkLeadsOut(t *testing.T) {
+// TestDestinationLinksAreNotFollowed checks that existing links at the destination are never written through.
+func TestDestinationLinksAreNotFollowed(t *testing.T) {
 	src, dst, outside := t.TempDir(), t.TempDir(), t.TempDir()
 	make1(t, src+"/tree/file", "mine", 0o600)
 	make1(t, src+"/tree/dir/file", "mine", 0o600)
@@ -145,8 +145,8 @@ func TestRootKeepsPathsIn(t *testing.T) {
 	}
 }
 
-// TestWhatIsCopiedOutIsHarmless checks that devices, pipes and set-user-ID programs are not copied from a container.
-func TestWhatIsCopiedOutIsHarmless(t *testing.T) {
+// TestCopySkipsDevicesAndSetuid checks that devices, pipes and set-user-ID programs are not copied from a container.
+func TestCopySkipsDevicesAndSetuid(t *testing.T) {
 	src, dst := t.TempDir(), t.TempDir()
 	make1(t, src+"/tree/set", "id", 0o755|os.ModeSetuid|os.ModeSetgid)
 	if err := unix.Mkfifo(src+"/tree/pipe", 0o600); err != nil {

@@ -83,8 +83,8 @@ func TestDeepTreesAreRefused(t *testing.T) {
 	}
 }
 
-// TestNamesForgeNoLines checks that messages about files with any name stay on one line.
-func TestNamesForgeNoLines(t *testing.T) {
+// TestFileNamesStayOnOneLine checks that messages about files with any name stay on one line.
+func TestFileNamesStayOnOneLine(t *testing.T) {
 	src := t.TempDir()
 	odd := []string{"a\nnote: forged", "b\x1b[2Kgone", "c\u009b31m", "d\u202etxt.exe", "e\u2028f", "f\xff"}
 	for _, name := range odd {
@@ -92,10 +92,10 @@ func TestNamesForgeNoLines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var said []string
-	opts := Options{Skipped: func(name, why string) { said = append(said, name+": "+why) }}
-	if err := Copy(t.Context(), opened(t, src), opened(t, t.TempDir()), "x", opts); err != nil || len(said) != len(odd) {
-		t.Errorf("%q %v", said, err)
+	var output []string
+	opts := Options{Skipped: func(name, why string) { output = append(output, name+": "+why) }}
+	if err := Copy(t.Context(), opened(t, src), opened(t, t.TempDir()), "x", opts); err != nil || len(output) != len(odd) {
+		t.Errorf("%q %v", output, err)
 	}
 	for _, name := range odd {
 		// A directory in place of a file, and a file in place of a directory.
@@ -107,10 +107,10 @@ func TestNamesForgeNoLines(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%q was replaced", name)
 			}
-			said = append(said, err.Error())
+			output = append(output, err.Error())
 		}
 	}
-	for _, text := range said {
+	for _, text := range output {
 		if strings.ContainsAny(text, "\n\x1b\u009b\u202e\u2028") || !utf8.ValidString(text) {
 			t.Errorf("%q", text)
 		}
@@ -127,8 +127,8 @@ func disk(t *testing.T, path string) int64 {
 	return info.Sys().(*syscall.Stat_t).Blocks * 512
 }
 
-// TestHolesStayHoles checks holes at the beginning, between data and at the end, and files without data.
-func TestHolesStayHoles(t *testing.T) {
+// TestSparseFilesStaySparse checks holes at the beginning, between data and at the end, and files without data.
+func TestSparseFilesStaySparse(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int64
 		data []int64
@@ -156,12 +156,12 @@ func TestHolesStayHoles(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var told int64
-			if err := Copy(t.Context(), f, opened(t, dst), "f", Options{Progress: func(_, bytes int64) { told = bytes }}); err != nil {
+			var reported int64
+			if err := Copy(t.Context(), f, opened(t, dst), "f", Options{Progress: func(_, bytes int64) { reported = bytes }}); err != nil {
 				t.Fatal(err)
 			}
-			if info, err := os.Stat(dst + "/f"); err != nil || info.Size() != c.size || disk(t, dst+"/f") > 1<<20 || told > 1<<20 {
-				t.Errorf("%d bytes, %d on the disk, %d reported (%v)", info.Size(), disk(t, dst+"/f"), told, err)
+			if info, err := os.Stat(dst + "/f"); err != nil || info.Size() != c.size || disk(t, dst+"/f") > 1<<20 || reported > 1<<20 {
+				t.Errorf("%d bytes, %d on the disk, %d reported (%v)", info.Size(), disk(t, dst+"/f"), reported, err)
 			}
 			out := opened(t, dst+"/f")
 			for _, at := range c.data {
@@ -211,8 +211,8 @@ func TestFilesThatChangeWhileTheyAreCopied(t *testing.T) {
 	}
 }
 
-// TestFilesThatTellNoSize checks that files of /proc and /sys with size zero are copied.
-func TestFilesThatTellNoSize(t *testing.T) {
+// TestFilesWithoutSize checks that files of /proc and /sys with size zero are copied.
+func TestFilesWithoutSize(t *testing.T) {
 	dst := t.TempDir()
 	for i, path := range []string{"/proc/version", "/sys/kernel/mm/transparent_hugepage/enabled"} {
 		want, err := os.ReadFile(path)

@@ -132,7 +132,7 @@ func (u *unpacker) makeDir(dir *os.File, name string, mode fs.FileMode) (bool, e
 	if err != nil {
 		return false, err
 	}
-	return true, u.settleDir(dir, name, mode)
+	return true, u.setDirAttributes(dir, name, mode)
 }
 
 // directory creates a directory of the archive. One that was created as a parent gets the archive's mode; one that
@@ -141,18 +141,18 @@ func (u *unpacker) directory(dir *os.File, names []string, mode fs.FileMode) err
 	name, path := names[len(names)-1], strings.Join(names, "/")
 	if u.onTheWay[path] {
 		delete(u.onTheWay, path)
-		return u.settleDir(dir, name, mode)
+		return u.setDirAttributes(dir, name, mode)
 	}
 	_, err := u.makeDir(dir, name, mode)
 	return err
 }
 
-func (u *unpacker) settleDir(dir *os.File, name string, mode fs.FileMode) error {
+func (u *unpacker) setDirAttributes(dir *os.File, name string, mode fs.FileMode) error {
 	made, err := openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	return errors.Join(u.settle(made, mode), made.Close())
+	return errors.Join(u.setAttributes(made, mode), made.Close())
 }
 
 func (u *unpacker) makeFile(dir *os.File, name string, mode fs.FileMode) error {
@@ -163,10 +163,10 @@ func (u *unpacker) makeFile(dir *os.File, name string, mode fs.FileMode) error {
 		}
 		_, err = io.Copy(out, &countingReader{c: &u.copier, r: u.archive})
 		if err == nil {
-			err = u.settle(out, mode)
+			err = u.setAttributes(out, mode)
 		}
 		u.files++
-		u.tell()
+		u.reportProgress()
 		return errors.Join(err, out.Close())
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestCommandTellsNoSecrets(t *testing.T) {
+func TestCommandContainsNoSecrets(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want string
@@ -30,7 +30,7 @@ func TestCommandTellsNoSecrets(t *testing.T) {
 	}
 }
 
-func TestHolderIsFitForATerminal(t *testing.T) {
+func TestHolderIsPrintable(t *testing.T) {
 	tests := map[string]struct{ text, want string }{
 		"a holder":           {"pid 7 (podctl apply)\n", "pid 7 (podctl apply)"},
 		"empty file":         {"", "another process"},
@@ -54,8 +54,8 @@ func TestHolderIsFitForATerminal(t *testing.T) {
 	}
 }
 
-// TestHolderThatLeavesNoWord checks that a lock held by another program is not attributed to its previous holder.
-func TestHolderThatLeavesNoWord(t *testing.T) {
+// TestHolderWithoutRecord checks that a lock held by another program is not attributed to its previous holder.
+func TestHolderWithoutRecord(t *testing.T) {
 	path := t.TempDir() + "/lock"
 	if err := os.WriteFile(path, []byte("pid 4194305 (podctl agent)\n"), 0o600); err != nil {
 		t.Fatal(err)

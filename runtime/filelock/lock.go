@@ -79,20 +79,20 @@ type attempt struct {
 
 // Take waits for the lock until the context ends, and then returns a *LockedError. It takes a free lock even if the
 // context has already ended. If it waits longer than Patience, it calls tell once with the holder.
-func Take(ctx context.Context, of File, tell func(holder string)) (*Lock, error) {
-	return (&attempt{of: of}).take(ctx, tell)
+func Take(ctx context.Context, of File, notify func(holder string)) (*Lock, error) {
+	return (&attempt{of: of}).take(ctx, notify)
 }
 
-func (a *attempt) take(ctx context.Context, tell func(holder string)) (*Lock, error) {
-	began, told := time.Now(), false
+func (a *attempt) take(ctx context.Context, notify func(holder string)) (*Lock, error) {
+	began, notified := time.Now(), false
 	for pause := pauseMin; ; pause = min(2*pause, pauseMax) {
 		lock, err := a.try()
 		if lock != nil || err != nil {
 			return lock, errors.Join(err, a.end())
 		}
-		if !told && time.Since(began) > Patience {
-			told = true
-			tell(a.of.readHolder())
+		if !notified && time.Since(began) > Patience {
+			notified = true
+			notify(a.of.readHolder())
 		}
 		select {
 		case <-ctx.Done():

@@ -60,7 +60,7 @@ func (x *Collector) checkCheckpoints(ctx context.Context) error {
 		if l.unmanaged() {
 			continue
 		}
-		if err = l.lookOnDisk(x.layout); err != nil {
+		if err = l.checkDisk(x.layout); err != nil {
 			return err
 		}
 		if !l.checkpoint {

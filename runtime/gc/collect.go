@@ -105,7 +105,7 @@ func (x *Collector) allLeftovers(ctx context.Context) ([]*leftovers, error) {
 			continue
 		}
 		l.shared = kubelet
-		if err := l.lookOnDisk(x.layout); err != nil {
+		if err := l.checkDisk(x.layout); err != nil {
 			return nil, err
 		}
 		all = append(all, l)
@@ -153,8 +153,8 @@ func (x *Collector) leftoversByPod(ctx context.Context, selector map[string]stri
 	return pods, nil
 }
 
-// lookOnDisk checks which files of the pod exist on disk.
-func (l *leftovers) lookOnDisk(layout state.Layout) (err error) {
+// checkDisk checks which files of the pod exist on disk.
+func (l *leftovers) checkDisk(layout state.Layout) (err error) {
 	pod := layout.Pod(l.uid)
 	if l.checkpoint, err = pod.Checkpoint().Exists(); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (x *Collector) leftoversOf(ctx context.Context, uid types.UID) (*leftovers,
 		l = &leftovers{uid: uid}
 	}
 	l.shared = x.host.CheckKubelet() != nil
-	return l, l.lookOnDisk(x.layout)
+	return l, l.checkDisk(x.layout)
 }
 
 // removeGarbage removes a piece that was verified to be garbage under the pod's lock.

@@ -158,9 +158,9 @@ func there(path string) bool {
 	return err == nil
 }
 
-// TestDeadRecordsGo checks that a record with a newer one is removed with its log, and that the newest stays with its
-// log.
-func TestDeadRecordsGo(t *testing.T) {
+// TestDeadRecordsAreRemoved checks that a record with a newer one is removed with its log, and that the newest stays
+// with its log.
+func TestDeadRecordsAreRemoved(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
 	sandbox := l.sandbox(ref, 0)
@@ -207,9 +207,9 @@ func TestSharedLogsStay(t *testing.T) {
 	}
 }
 
-// TestLostPodsGo checks that a pod without a checkpoint is removed completely if no container runs: records, sandbox,
-// logs, directory and cgroup. While a container runs, nothing is removed.
-func TestLostPodsGo(t *testing.T) {
+// TestLostPodsAreRemoved checks that a pod without a checkpoint is removed completely if no container runs: records,
+// sandbox, logs, directory and cgroup. While a container runs, nothing is removed.
+func TestLostPodsAreRemoved(t *testing.T) {
 	l := newLab(t)
 	ref := model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}
 	sandbox := l.sandbox(ref, 0)
@@ -254,9 +254,9 @@ func TestFilesOfLostPods(t *testing.T) {
 	}
 }
 
-// TestKubeletsFilesStay checks that the directory and the full log of a pod stay if they may belong to a kubelet, which
-// uses the same layout.
-func TestKubeletsFilesStay(t *testing.T) {
+// TestKubeletFilesAreKept checks that the directory and the full log of a pod stay if they may belong to a kubelet,
+// which uses the same layout.
+func TestKubeletFilesAreKept(t *testing.T) {
 	l := newLab(t)
 	l.kubelet = errors.New("a kubelet runs")
 	dir := l.layout.Pod("lost")
@@ -478,8 +478,8 @@ func TestLogsOfDeletedPods(t *testing.T) {
 	}
 }
 
-// TestRuntimesThatDoNotSay checks that nothing is garbage if the runtime does not list its objects.
-func TestRuntimesThatDoNotSay(t *testing.T) {
+// TestNoGarbageWithoutLists checks that nothing is garbage if the runtime does not list its objects.
+func TestNoGarbageWithoutLists(t *testing.T) {
 	for method, want := range map[string]string{"ListPodSandbox": "listing sandboxes", "ListContainers": "listing containers"} {
 		l := newLab(t)
 		l.sandbox(model.PodRef{Namespace: "default", Name: "lost", UID: "lost"}, 0)

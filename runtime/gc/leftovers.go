@@ -52,8 +52,8 @@ type Garbage struct {
 	spare bool
 }
 
-// What describes a piece of garbage.
-func (g *Garbage) What() string {
+// Describe describes a piece of garbage.
+func (g *Garbage) Describe() string {
 	switch g.Kind {
 	case GarbageContainer:
 		return fmt.Sprintf("container %s, attempt %d", g.Name, g.Attempt)
@@ -73,8 +73,9 @@ func (g *Garbage) What() string {
 	return cmp.Or(g.Name, g.ID)
 }
 
-// Whose names the pod, or its uid if the name is unknown. It is empty for a claim, because What includes the namespace.
-func (g *Garbage) Whose() string {
+// PodText names the pod, or its uid if the name is unknown. It is empty for a claim, because Describe includes the
+// namespace.
+func (g *Garbage) PodText() string {
 	if g.Pod.Name == "" {
 		return string(g.Pod.UID)
 	}

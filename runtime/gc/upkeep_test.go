@@ -124,8 +124,8 @@ func TestUpkeepOfDeletedPods(t *testing.T) {
 	}
 }
 
-// TestRemoveIfFreeWaitsForNobody checks that a pod that another process works on is skipped.
-func TestRemoveIfFreeWaitsForNobody(t *testing.T) {
+// TestRemoveIfFreeSkipsBusyPods checks that a pod that another process works on is skipped.
+func TestRemoveIfFreeSkipsBusyPods(t *testing.T) {
 	l := newLab(t)
 	ref := l.remembered("web")
 	s := l.sandbox(ref, 0)

@@ -35,8 +35,8 @@ func helperVariables() []string {
 	}
 }
 
-// askHelper asks a docker credential helper for a registry's credentials. No error contains the helper's answer.
-func askHelper(ctx context.Context, helper, host string) (types.AuthConfig, error) {
+// queryHelper asks a docker credential helper for a registry's credentials. No error contains the helper's answer.
+func queryHelper(ctx context.Context, helper, host string) (types.AuthConfig, error) {
 	none := types.AuthConfig{}
 	if !isHelperName(helper) {
 		return none, fmt.Errorf("the credential helper %q is not the name of a program: it may not be a path", helper)

@@ -54,9 +54,9 @@ func (c *registryClient) PullImage(
 }
 
 // This is a keychain without credentials.
-type nobody struct{}
+type emptyKeychain struct{}
 
-func (nobody) Find(context.Context, string) (Found, error) { return Found{}, nil }
+func (emptyKeychain) Find(context.Context, string) (Found, error) { return Found{}, nil }
 
 func secret(host, user string) *v1.Secret {
 	auth := base64.StdEncoding.EncodeToString([]byte(user + ":pw"))
@@ -89,7 +89,7 @@ const hex64 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 func TestPullTriesCredentialsInTurn(t *testing.T) {
 	client := &registryClient{user: "right"}
-	p := &Puller{Keychain: nobody{}}
+	p := &Puller{Keychain: emptyKeychain{}}
 	ref, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: []*v1.Secret{
 		secret("elsewhere.local", "other"), secret("registry.local", "wrong"), secret("registry.local/app", "right"),
 	}})
@@ -110,7 +110,7 @@ func TestPullSecretsOfNoUse(t *testing.T) {
 	opaque.Name, opaque.Type = "opaque", ""
 	empty.Name, empty.Data = "empty", map[string][]byte{v1.DockerConfigKey: []byte("{}")}
 	useless := []*v1.Secret{opaque, empty}
-	p := &Puller{Keychain: nobody{}}
+	p := &Puller{Keychain: emptyKeychain{}}
 	for name, c := range map[string]struct {
 		secrets []*v1.Secret
 		user    string
@@ -136,7 +136,7 @@ func TestPullSecretsOfNoUse(t *testing.T) {
 func TestPullSecretThatCannotBeRead(t *testing.T) {
 	broken := &v1.Secret{Type: v1.SecretTypeDockercfg, Data: map[string][]byte{v1.DockerConfigKey: []byte("hunter2")}}
 	broken.Name = "broken"
-	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), &registryClient{}, Request{
+	_, err := (&Puller{Keychain: emptyKeychain{}}).Pull(t.Context(), &registryClient{}, Request{
 		Image:   "registry.local/app:1",
 		Secrets: []*v1.Secret{broken},
 	})
@@ -147,7 +147,7 @@ func TestPullSecretThatCannotBeRead(t *testing.T) {
 
 func TestPullWithoutCredentialsIsAnonymous(t *testing.T) {
 	client := &registryClient{}
-	p := &Puller{Keychain: nobody{}}
+	p := &Puller{Keychain: emptyKeychain{}}
 	if _, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1"}); err != nil ||
 		len(client.asked) != 1 || client.asked[0] != "" {
 		t.Errorf("asked as %q: %v", client.asked, err)
@@ -156,7 +156,7 @@ func TestPullWithoutCredentialsIsAnonymous(t *testing.T) {
 
 func TestSameImageIsPulledOnce(t *testing.T) {
 	client := &registryClient{hold: make(chan struct{})}
-	p := &Puller{Keychain: nobody{}}
+	p := &Puller{Keychain: emptyKeychain{}}
 	results := make(chan error, 2)
 	for range 2 {
 		go func() {
@@ -180,12 +180,12 @@ func TestSameImageIsPulledOnce(t *testing.T) {
 	}
 }
 
-// TestAPullThatIsGivenUp checks that a cancelled pull is no result for the image: a request that waits for it starts it
+// TestCancelledPull checks that a cancelled pull is no result for the image: a request that waits for it starts it
 // again.
-func TestAPullThatIsGivenUp(t *testing.T) {
+func TestCancelledPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &registryClient{hold: make(chan struct{})}
-		p := &Puller{Keychain: nobody{}}
+		p := &Puller{Keychain: emptyKeychain{}}
 		first, giveUp := context.WithCancel(t.Context())
 		results := make(chan error, 3)
 		pull := func(ctx context.Context) {
@@ -214,12 +214,12 @@ func TestAPullThatIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestPullsTakeTurns checks the limit for parallel pulls, and that waiting for a slot ends with the context.
-func TestPullsTakeTurns(t *testing.T) {
+// TestParallelPullsAreLimited checks the limit for parallel pulls, and that waiting for a slot ends with the context.
+func TestParallelPullsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &registryClient{hold: make(chan struct{})}
 		p := NewPuller(2)
-		p.Keychain = nobody{}
+		p.Keychain = emptyKeychain{}
 		var group sync.WaitGroup
 		pull := func(ctx context.Context, image string) (err error) {
 			_, err = p.Pull(ctx, client, Request{Image: "registry.local/" + image})
@@ -253,7 +253,7 @@ func TestPullsTakeTurns(t *testing.T) {
 // pod. Secrets for other registries make no difference.
 func TestPullsShareNoCredentials(t *testing.T) {
 	client := &registryClient{user: "right", hold: make(chan struct{})}
-	p := &Puller{Keychain: nobody{}}
+	p := &Puller{Keychain: emptyKeychain{}}
 	requests := map[string][]*v1.Secret{
 		"without credentials":     nil,
 		"with others":             {secret("elsewhere.local", "right")},
@@ -287,11 +287,11 @@ func TestPullsShareNoCredentials(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatToDo(t *testing.T) {
+func TestErrorsHaveAdvice(t *testing.T) {
 	cases := map[string]struct {
-		err     error
-		says    string
-		passing bool
+		err         error
+		wantMessage string
+		passing     bool
 	}{
 		"absent":      {status.Error(codes.NotFound, `failed to resolve reference "r/a:1": r/a:1: not found`), "does not have it", false},
 		"denied":      {status.Error(codes.Unknown, "unexpected status: 401 Unauthorized"), "denies access", false},
@@ -302,9 +302,9 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), &registryClient{err: c.err}, Request{Image: "r.local/a:1"})
+			_, err := (&Puller{Keychain: emptyKeychain{}}).Pull(t.Context(), &registryClient{err: c.err}, Request{Image: "r.local/a:1"})
 			var e *Error
-			if !errors.As(err, &e) || !strings.Contains(e.Error(), c.says) || e.Passing != c.passing {
+			if !errors.As(err, &e) || !strings.Contains(e.Error(), c.wantMessage) || e.Passing != c.passing {
 				t.Errorf("%v, passing %t", err, e != nil && e.Passing)
 			}
 			if strings.Contains(e.Error(), "rpc error") {
@@ -316,7 +316,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 
 func TestErrorsHoldNoPassword(t *testing.T) {
 	client := &registryClient{user: "right"}
-	_, err := (&Puller{Keychain: nobody{}}).Pull(t.Context(), client, Request{
+	_, err := (&Puller{Keychain: emptyKeychain{}}).Pull(t.Context(), client, Request{
 		Image: "registry.local/app:1", Secrets: []*v1.Secret{secret("registry.local", "wrong")},
 	})
 	if err == nil || strings.Contains(err.Error(), "pw") ||

@@ -99,7 +99,7 @@ func authOf(ctx context.Context, settings *configfile.ConfigFile, host string) (
 			return nil, err
 		}
 		if helper := helperOf(settings, host); helper != "" {
-			auth, err = askHelper(ctx, helper, host)
+			auth, err = queryHelper(ctx, helper, host)
 		}
 	}
 	if auth.ServerAddress = ""; err != nil || auth == (types.AuthConfig{}) {

@@ -50,9 +50,9 @@ func asked(t *testing.T, answer error) ([]string, error) {
 	return client.asked, err
 }
 
-// TestCredentialsAreLookedForInTurn checks that the first existing file is used, even if it has no credentials for the
+// TestFirstCredentialsFileIsUsed checks that the first existing file is used, even if it has no credentials for the
 // registry.
-func TestCredentialsAreLookedForInTurn(t *testing.T) {
+func TestFirstCredentialsFileIsUsed(t *testing.T) {
 	dir := home(t)
 	for i, c := range []struct{ variable, value, file string }{
 		{"", "", ".config/containers/auth.json"},
@@ -99,12 +99,12 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
-	const nobody = 65534
+	const foreignUID = 65534
 	store := func(name string) string { return fmt.Sprintf(`{"credsStore":%q}`, name) }
 	perHost := func(name string) string { return fmt.Sprintf(`{"credHelpers":{"registry.local":%q}}`, name) }
 	give := func(t *testing.T, path string) {
 		t.Helper()
-		if err := os.Lchown(path, nobody, nobody); err != nil {
+		if err := os.Lchown(path, foreignUID, foreignUID); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 		change func(t *testing.T, config, program string)
 		// says is part of the pull's error. It is "" if the pull is anonymous; note is then in the error of a failed
 		// pull.
-		says, note string
+		wantMessage, note string
 	}{
 		"his configuration": {store("x"), func(t *testing.T, config, _ string) { give(t, config) }, "", "belongs to user 65534"},
 		"one he can write to": {store("x"), func(t *testing.T, config, _ string) {
@@ -159,8 +159,8 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 			if _, statErr := os.Stat(ran); statErr == nil {
 				t.Error("the program was run")
 			}
-			if c.says != "" {
-				if err == nil || !strings.Contains(err.Error(), c.says) {
+			if c.wantMessage != "" {
+				if err == nil || !strings.Contains(err.Error(), c.wantMessage) {
 					t.Errorf("error %v", err)
 				}
 				return
@@ -179,7 +179,7 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 // TestHelpersAnswer checks that a helper runs outside of the user's directory and without other secrets, and that no
 // error contains its answer.
 func TestHelpersAnswer(t *testing.T) {
-	for name, c := range map[string]struct{ script, user, says string }{
+	for name, c := range map[string]struct{ script, user, wantMessage string }{
 		"with a user": {
 			`read host; echo "{\"Username\":\"$host as $AWS_PROFILE in $PWD${OTHER:+ with $OTHER}\",\"Secret\":\"s3cret\"}"`,
 			"registry.local as dev in /",
@@ -199,8 +199,8 @@ func TestHelpersAnswer(t *testing.T) {
 			t.Setenv("AWS_PROFILE", "dev")
 			t.Setenv("OTHER", "s3cret")
 			users, err := asked(t, nil)
-			if (err == nil) != (c.says == "") ||
-				(err != nil && (!strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "s3cret"))) {
+			if (err == nil) != (c.wantMessage == "") ||
+				(err != nil && (!strings.Contains(err.Error(), c.wantMessage) || strings.Contains(err.Error(), "s3cret"))) {
 				t.Errorf("error %v", err)
 			}
 			if err == nil && (len(users) != 1 || users[0] != c.user) {

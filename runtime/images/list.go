@@ -95,11 +95,11 @@ func (i *Image) Name() string {
 	return i.ID
 }
 
-// OtherNames returns the names of the image besides the one that the user asked for. For an id it returns none, because
+// OtherNames returns the names of the image besides the one that the user given for. For an id it returns none, because
 // an id means all names.
-func (i *Image) OtherNames(asked string) []string {
-	repository, _, _ := Parts(asked)
-	known := func(name string) bool { return Canonical(name) == Canonical(asked) }
+func (i *Image) OtherNames(given string) []string {
+	repository, _, _ := Parts(given)
+	known := func(name string) bool { return Canonical(name) == Canonical(given) }
 	names := slices.Concat(i.Tags, i.Digests)
 	if !slices.ContainsFunc(names, known) {
 		return nil

@@ -33,24 +33,24 @@ func Parts(name string) (repository, tag, digest string) {
 }
 
 // FullName returns the runtime's name of an image for any of its names or its id.
-func (i *Info) FullName(asked string) (string, error) {
+func (i *Info) FullName(given string) (string, error) {
 	names := slices.Concat(i.RepoTags, i.RepoDigests)
 	for _, name := range names {
-		if Canonical(name) == Canonical(asked) {
+		if Canonical(name) == Canonical(given) {
 			return name, nil
 		}
 	}
 	if len(names) == 0 {
-		return "", fmt.Errorf("image %s has no name: pull it by a name, or remove it", asked)
+		return "", fmt.Errorf("image %s has no name: pull it by a name, or remove it", given)
 	}
 	return names[0], nil
 }
 
 // Pin returns the name of an image by its digest in the requested repository.
-func (i *Info) Pin(asked string) (string, error) {
-	repository, _, digest := Parts(asked)
+func (i *Info) Pin(given string) (string, error) {
+	repository, _, digest := Parts(given)
 	if digest != "" {
-		return asked, nil
+		return given, nil
 	}
 	for _, name := range slices.Sorted(slices.Values(i.RepoDigests)) {
 		if own, _, _ := Parts(name); own == repository {
@@ -58,5 +58,5 @@ func (i *Info) Pin(asked string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("image %s has no digest: it was loaded from an archive; "+
-		"push it to a registry and pull it from there", asked)
+		"push it to a registry and pull it from there", given)
 }

@@ -148,8 +148,8 @@ type pulling struct {
 	done chan struct{}
 	ref  string
 	err  error
-	// givenUp is set if the request that started the pull was cancelled, which is no result for the image.
-	givenUp bool
+	// cancelled is set if the request that started the pull was cancelled, which is no result for the image.
+	cancelled bool
 }
 
 // Pull pulls an image and returns the runtime's reference to it. It tries credentials one after the other until one
@@ -168,13 +168,13 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 		flight, mine := p.join(shared)
 		if mine {
 			flight.ref, flight.err = p.pullInTurn(ctx, client, name, own, r)
-			flight.givenUp = flight.err != nil && ctx.Err() != nil
+			flight.cancelled = flight.err != nil && ctx.Err() != nil
 			p.leave(shared, flight)
 			return flight.ref, flight.err
 		}
 		select {
 		case <-flight.done:
-			if !flight.givenUp {
+			if !flight.cancelled {
 				return flight.ref, flight.err
 			}
 		case <-ctx.Done():

@@ -36,19 +36,19 @@ func (s *Store) Untag(ctx context.Context, img *Image, name string) (others []st
 }
 
 // namesOf returns a name of the image, and its digests in that repository if it has no other tag there.
-func (i *Image) namesOf(asked string) []string {
-	repository, _, _ := Parts(asked)
+func (i *Image) namesOf(given string) []string {
+	repository, _, _ := Parts(given)
 	of := func(names []string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 			own, _, _ := Parts(name)
 			return own != repository
 		})
 	}
-	other := func(tag string) bool { return Canonical(tag) != Canonical(asked) }
+	other := func(tag string) bool { return Canonical(tag) != Canonical(given) }
 	if slices.ContainsFunc(of(i.Tags), other) {
-		return []string{Canonical(asked)}
+		return []string{Canonical(given)}
 	}
-	return append([]string{Canonical(asked)}, of(i.Digests)...)
+	return append([]string{Canonical(given)}, of(i.Digests)...)
 }
 
 // Tag gives an image another name, and moves the name if another image has it. It requires containerd, because the CRI

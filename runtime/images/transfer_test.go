@@ -100,8 +100,8 @@ func TestFindImage(t *testing.T) {
 	}
 }
 
-// TestNamesThatGo checks that a single name is removed, and the digests of a repository with its last tag.
-func TestNamesThatGo(t *testing.T) {
+// TestRemovedNames checks that a single name is removed, and the digests of a repository with its last tag.
+func TestRemovedNames(t *testing.T) {
 	digest := "@sha256:" + strings.Repeat("a", 64)
 	img := &Image{Tags: []string{"r.io/a:1", "r.io/a:2", "r.io/b:1"}, Digests: []string{"r.io/a" + digest, "r.io/b" + digest}}
 	for asked, want := range map[string][]string{

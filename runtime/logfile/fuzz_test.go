@@ -83,9 +83,9 @@ func zipped(tb testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
-// TestLogsThatHurtAreRefused checks that a log that would fill the memory or the disk, or that never ends, is reported
+// TestHostileLogsAreRefused checks that a log that would fill the memory or the disk, or that never ends, is reported
 // and not read.
-func TestLogsThatHurtAreRefused(t *testing.T) {
+func TestHostileLogsAreRefused(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	dir := t.TempDir()

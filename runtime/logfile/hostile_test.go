@@ -82,8 +82,8 @@ func TestLogsFollowNoLinks(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsNoLogIsNotTold checks that no text of such a file is shown.
-func TestAFileThatIsNoLogIsNotTold(t *testing.T) {
+// TestOtherFilesAreNotShown checks that no text of such a file is shown.
+func TestOtherFilesAreNotShown(t *testing.T) {
 	_, secret := logsOf(t)
 	if got, err := shown(t, secret, &Options{}); got != "" || err == nil || strings.Contains(err.Error(), "secret:") {
 		t.Errorf("%q %v", got, err)
@@ -205,16 +205,16 @@ func TestFollowOverRotations(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- Log{path}.Read(t.Context(), &Options{Follow: true}, running, &out, &out) }()
 	want := []string{"older", "mine"}
-	say := func() string {
+	printed := func() string {
 		want = append(want, fmt.Sprint(len(want)))
 		return line(want[len(want)-1])
 	}
 	for i := range 40 {
-		text := say()
+		text := printed()
 		g.write(text[:20])
 		g.write(text[20:])
 		if i%3 == 0 {
-			g.rotate(i, say(), say())
+			g.rotate(i, printed(), printed())
 		}
 		if i%10 == 9 {
 			for until := time.Now().Add(20 * time.Second); len(out.lines()) < len(want) && time.Now().Before(until); {
@@ -222,7 +222,7 @@ func TestFollowOverRotations(t *testing.T) {
 			}
 		}
 	}
-	g.write(say() + "2026-05-04T12:00:00Z stdout F cut")
+	g.write(printed() + "2026-05-04T12:00:00Z stdout F cut")
 	close(ended)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -300,8 +300,8 @@ func TestFollowWithoutWatches(t *testing.T) {
 	}
 }
 
-// TestTheOrderOfStreamsStays checks that the order of streams stays, although output is written in larger pieces.
-func TestTheOrderOfStreamsStays(t *testing.T) {
+// TestStreamOrderIsKept checks that the order of streams stays, although output is written in larger pieces.
+func TestStreamOrderIsKept(t *testing.T) {
 	path, _ := logsOf(t)
 	text, want := "", ""
 	for i := range 50 {

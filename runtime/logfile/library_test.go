@@ -76,8 +76,8 @@ func (t tee) Write(p []byte) (int, error) {
 func (b *both) out() tee { return tee{&b.stdout, &b.all} }
 func (b *both) err() tee { return tee{&b.stderr, &b.all} }
 
-// TestLikeTheLibrary checks that the output is equal to that of k8s.io/cri-client for all options.
-func TestLikeTheLibrary(t *testing.T) {
+// TestOutputAgreesWithTheLibrary checks that the output is equal to that of k8s.io/cri-client for all options.
+func TestOutputAgreesWithTheLibrary(t *testing.T) {
 	const seeds = 1000
 	path := filepath.Join(t.TempDir(), "0.log")
 	ctx := klog.NewContext(t.Context(), logr.Discard())
@@ -100,8 +100,8 @@ func TestLikeTheLibrary(t *testing.T) {
 	}
 }
 
-// TestEndIsLikeTheLibrary checks the last lines within a span.
-func TestEndIsLikeTheLibrary(t *testing.T) {
+// TestTailAgreesWithTheLibrary checks the last lines within a span.
+func TestTailAgreesWithTheLibrary(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	ctx := klog.NewContext(t.Context(), logr.Discard())
 	for seed := range uint64(500) {

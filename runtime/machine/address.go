@@ -63,20 +63,20 @@ const (
 // route, the machine's first address is used.
 func hostIPs(read func(path string) []byte, addresses func(iface string) []netip.Addr) []string {
 	var ifaces, ips []string
-	var lacking []family
+	var missing []family
 	for _, f := range families() {
 		own := f.interfaces(read(f.routes))
 		ifaces = append(ifaces, own...)
 		if ip, ok := f.first(own, addresses); ok {
 			ips = append(ips, ip)
 		} else {
-			lacking = append(lacking, f)
+			missing = append(missing, f)
 		}
 	}
 	if len(ips) == 0 {
 		ifaces = append(ifaces, "")
 	}
-	for _, f := range lacking {
+	for _, f := range missing {
 		if ip, ok := f.first(ifaces, addresses); ok {
 			ips = append(ips, ip)
 		}

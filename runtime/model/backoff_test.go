@@ -10,7 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-func TestBackoffDoublesAndBeginsAnew(t *testing.T) {
+func TestBackoffDoublesAndResets(t *testing.T) {
 	var b model.Backoff
 	at := modeltest.Noon()
 	var delays []time.Duration

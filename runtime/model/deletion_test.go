@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestDeletionAskedForAgain checks that the time of the first request and the shortest grace period are kept.
-func TestDeletionAskedForAgain(t *testing.T) {
+// TestRepeatedDeletion checks that the time of the first request and the shortest grace period are kept.
+func TestRepeatedDeletion(t *testing.T) {
 	begun := time.Unix(1_000_000, 0)
 	var d *Deletion
 	for _, step := range []struct {

@@ -15,8 +15,8 @@ type Eviction struct {
 	Done bool `json:"done,omitempty"`
 }
 
-// EvictedAnew returns the memory of an evicted pod that runs again: that of a new pod.
-func (m *Memory) EvictedAnew() Memory { return Memory{Generation: m.Generation} }
+// AfterEviction returns the memory of an evicted pod that runs again: that of a new pod.
+func (m *Memory) AfterEviction() Memory { return Memory{Generation: m.Generation} }
 
 // EndEviction clears the parts of the memory that do not apply to a removed pod.
 func (m *Memory) EndEviction() {

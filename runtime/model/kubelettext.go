@@ -12,9 +12,9 @@ type KubeletError struct {
 	Text string
 }
 
-// InKubeletWords returns an error with the same text in podctl and a kubelet. A caller may wrap it to add the place,
+// KubeletErrorf returns an error with the same text in podctl and a kubelet. A caller may wrap it to add the place,
 // which a kubelet leaves out.
-func InKubeletWords(format string, args ...any) error {
+func KubeletErrorf(format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &KubeletError{Err: err, Text: err.Error()}
 }

@@ -9,7 +9,7 @@ import (
 // TestKubeletText checks that a wrapped error keeps the kubelet's text and its cause.
 func TestKubeletText(t *testing.T) {
 	cause := errors.New("no such file")
-	alike := InKubeletWords("cannot load %q: %w", "x", cause)
+	alike := KubeletErrorf("cannot load %q: %w", "x", cause)
 	for name, c := range map[string]struct {
 		err         error
 		own, status string

@@ -28,8 +28,8 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 	if r.Result != model.ProbeFailure || !r.OnHold {
 		t.Errorf("after two failures: %+v", r)
 	}
-	nobody := time.Time{}
-	if r.Stale(p, modeltest.Noon().Add(30*time.Second), nobody) || !r.Stale(p, modeltest.Noon().Add(31*time.Second), nobody) {
+	unwatched := time.Time{}
+	if r.Stale(p, modeltest.Noon().Add(30*time.Second), unwatched) || !r.Stale(p, modeltest.Noon().Add(31*time.Second), unwatched) {
 		t.Error("a failure is stale after failureThreshold periods")
 	}
 	if late := modeltest.Noon().Add(time.Hour); r.Stale(p, late, r.CountedAt) || !r.Stale(p, late, r.CountedAt.Add(1)) {
@@ -37,9 +37,9 @@ func TestFoldReachesTheThreshold(t *testing.T) {
 	}
 }
 
-// TestStaleFailureIsAskedAgain checks that one failure confirms a stale failure, that one success cancels it, and that
+// TestStaleFailureIsConfirmed checks that one failure confirms a stale failure, that one success cancels it, and that
 // a fresh failure stays.
-func TestStaleFailureIsAskedAgain(t *testing.T) {
+func TestStaleFailureIsConfirmed(t *testing.T) {
 	p := &v1.Probe{FailureThreshold: 3, SuccessThreshold: 1, PeriodSeconds: 10}
 	for _, kind := range []model.ProbeType{model.Liveness, model.Startup} {
 		failed := model.InitialProbe(kind)

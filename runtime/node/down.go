@@ -231,7 +231,7 @@ func childrenOf(parent int) []int {
 // can set it. The process must also belong to podctl's user, and its program must be a shim.
 func isShim(p procfs.Proc, socket string) bool {
 	args, err := p.CmdLine()
-	if err != nil || !saysShim(args, socket) {
+	if err != nil || !isShimCommand(args, socket) {
 		return false
 	}
 	exe, err := p.Executable()
@@ -241,8 +241,8 @@ func isShim(p procfs.Proc, socket string) bool {
 // shimPrefix is the prefix for names of containerd's shims.
 const shimPrefix = "containerd-shim"
 
-// saysShim reports whether a command line is that of a shim for a socket.
-func saysShim(args []string, socket string) bool {
+// isShimCommand reports whether a command line is that of a shim for a socket.
+func isShimCommand(args []string, socket string) bool {
 	return len(args) > 0 && strings.HasPrefix(filepath.Base(args[0]), shimPrefix) && slices.Contains(args, socket)
 }
 

@@ -44,24 +44,24 @@ func (r *busyRuntime) RemovePodSandbox(
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
-// TestBusySandboxHoldsUpNothing checks that a sandbox that containerd never removes is reported and blocks neither the
-// removal of others nor the next steps.
-func TestBusySandboxHoldsUpNothing(t *testing.T) {
+// TestBusySandboxDoesNotBlockOthers checks that a sandbox that containerd never removes is reported and blocks neither
+// the removal of others nor the next steps.
+func TestBusySandboxDoesNotBlockOthers(t *testing.T) {
 	r := &busyRuntime{busy: "stuck"}
-	var told []string
-	report := func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }
+	var reported []string
+	report := func(format string, args ...any) { reported = append(reported, fmt.Sprintf(format, args...)) }
 	pods := []*runtimeapi.PodSandbox{{Id: "stuck"}, {Id: "one"}, {Id: "two"}}
 	if err := layout(t.TempDir()).removePods(t.Context(), r, pods, 50*time.Millisecond, report); err != nil {
 		t.Error(err)
 	}
 	slices.Sort(r.removed)
-	if !slices.Equal(r.removed, []string{"one", "two"}) || len(told) != 1 || !strings.Contains(told[0], "removing sandbox stuck: ") {
-		t.Errorf("removed %v, reported %q", r.removed, told)
+	if !slices.Equal(r.removed, []string{"one", "two"}) || len(reported) != 1 || !strings.Contains(reported[0], "removing sandbox stuck: ") {
+		t.Errorf("removed %v, reported %q", r.removed, reported)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := layout(t.TempDir()).removePods(ctx, r, pods, time.Minute, report); err == nil || len(told) != 1 {
-		t.Errorf("after the end: %v, reported %q", err, told)
+	if err := layout(t.TempDir()).removePods(ctx, r, pods, time.Minute, report); err == nil || len(reported) != 1 {
+		t.Errorf("after the end: %v, reported %q", err, reported)
 	}
 }
 

@@ -35,9 +35,9 @@ func TestUsualDriver(t *testing.T) {
 	}
 }
 
-// TestDriverStaysWithTheNode checks that the driver of an existing node does not change, because the names of cgroups
+// TestCgroupDriverOfNodeIsKept checks that the driver of an existing node does not change, because the names of cgroups
 // depend on it.
-func TestDriverStaysWithTheNode(t *testing.T) {
+func TestCgroupDriverOfNodeIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked       string
 		before      *process

@@ -59,7 +59,7 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-func TestFreeSubnetAvoidsWhatIsUsed(t *testing.T) {
+func TestFreeSubnetAvoidsUsedNetworks(t *testing.T) {
 	used := []netip.Prefix{
 		netip.MustParsePrefix("10.89.7.0/24"), netip.MustParsePrefix("10.89.8.128/25"),
 		netip.MustParsePrefix("192.168.0.0/16"),
@@ -98,15 +98,15 @@ func TestHasCapability(t *testing.T) {
 	}
 }
 
-func TestSaysShim(t *testing.T) {
+func TestIsShimCommand(t *testing.T) {
 	shim := func(socket string) []string {
 		return []string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-address", socket}
 	}
-	if !saysShim(shim("/a/containerd.sock"), "/a/containerd.sock") {
+	if !isShimCommand(shim("/a/containerd.sock"), "/a/containerd.sock") {
 		t.Error("our shim was not recognised")
 	}
-	if saysShim(shim("/b/containerd.sock"), "/a/containerd.sock") ||
-		saysShim([]string{"vi", "/a/containerd.sock"}, "/a/containerd.sock") || saysShim(nil, "") {
+	if isShimCommand(shim("/b/containerd.sock"), "/a/containerd.sock") ||
+		isShimCommand([]string{"vi", "/a/containerd.sock"}, "/a/containerd.sock") || isShimCommand(nil, "") {
 		t.Error("a process of another program was treated as our shim")
 	}
 }
@@ -119,7 +119,7 @@ func needsRoot(t *testing.T) {
 	}
 }
 
-const nobody = 65534
+const foreignUID = 65534
 
 // script writes a program.
 func script(t *testing.T, path, text string) {
@@ -154,7 +154,7 @@ func TestOnlyShimsAreKilled(t *testing.T) {
 		{"a shim", shim, 0, l.socket(), true},
 		{"a shim of another node", shim, 0, l.socket() + "2", false},
 		{"another program", "/bin/sh", 0, l.socket(), false},
-		{"another user's", shim, nobody, l.socket(), false},
+		{"another user's", shim, foreignUID, l.socket(), false},
 	} {
 		cmd := exec.CommandContext(t.Context(), c.program)
 		cmd.Args = []string{"containerd-shim-test-v2", "-c", "echo begun; read -r line; exit 7", "-address", c.socket}
@@ -175,9 +175,9 @@ func TestOnlyShimsAreKilled(t *testing.T) {
 	}
 }
 
-// TestContainerdIsGivenAList checks that containerd, which passes its environment on, gets only the variables it needs
+// TestContainerdEnvironment checks that containerd, which passes its environment on, gets only the variables it needs
 // and does not depend on the caller's directory.
-func TestContainerdIsGivenAList(t *testing.T) {
+func TestContainerdEnvironment(t *testing.T) {
 	l := layout(filepath.Join(t.TempDir(), "node"))
 	if err := l.prepare(); err != nil {
 		t.Fatal(err)
@@ -238,7 +238,7 @@ func TestNodeOfAnotherUser(t *testing.T) {
 			script(t, evil, ": >"+dir+"/ran\necho containerd c 2.4.2 x\n")
 			err := (&process{PID: 1 << 30, Program: evil}).remember(l)
 			for _, path := range []string{his, "state/node"} {
-				err = errors.Join(err, os.Chown(filepath.Join(dir, path), nobody, nobody))
+				err = errors.Join(err, os.Chown(filepath.Join(dir, path), foreignUID, foreignUID))
 			}
 			if err != nil {
 				t.Fatal(err)

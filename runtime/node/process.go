@@ -246,11 +246,11 @@ func waitHealthy(ctx context.Context, l layout, p *process) error {
 	return fmt.Errorf("containerd did not become healthy in time: %w; its log is %s", last, l.log())
 }
 
-// askTimeout limits one call to the node's CRI.
-const askTimeout = 30 * time.Second
+// queryTimeout limits one call to the node's CRI.
+const queryTimeout = 30 * time.Second
 
 func healthy(ctx context.Context, l layout) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	return withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {
 		reply, err := client.Status(ctx, &runtimeapi.StatusRequest{})
@@ -283,7 +283,7 @@ func withConnection(l layout, talk func(*grpc.ClientConn) error) error {
 }
 
 func countPods(ctx context.Context, l layout) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	n := 0
 	err := withRuntime(l, func(client runtimeapi.RuntimeServiceClient) error {

@@ -69,14 +69,14 @@ func besideProgram(dir string) []string {
 
 // hasImage reports whether the node's CRI has an image.
 func hasImage(ctx context.Context, l layout, name string) (there bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 	defer cancel()
 	err = withConnection(l, func(conn *grpc.ClientConn) error {
-		reply, askErr := runtimeapi.NewImageServiceClient(conn).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
+		reply, queryErr := runtimeapi.NewImageServiceClient(conn).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
 			Image: &runtimeapi.ImageSpec{Image: name},
 		})
 		there = reply.GetImage() != nil
-		return askErr
+		return queryErr
 	})
 	if err != nil {
 		return false, fmt.Errorf("asking the node for its sandbox image: %w", err)

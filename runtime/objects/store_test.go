@@ -43,16 +43,16 @@ func secret(name, value string) *podspec.Object {
 // put stores objects and returns the outcomes.
 func put(t *testing.T, s *Store, all ...*podspec.Object) string {
 	t.Helper()
-	var said []string
-	if err := s.Put(t.Context(), all, func(c Change) { said = append(said, fmt.Sprint(c.Key, " ", c.Outcome, c.Fields)) }); err != nil {
+	var output []string
+	if err := s.Put(t.Context(), all, func(c Change) { output = append(output, fmt.Sprint(c.Key, " ", c.Outcome, c.Fields)) }); err != nil {
 		t.Fatal(err)
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(output, "; ")
 }
 
-// TestWhatBecomesOfObjects checks that an object is created once, and configured only if it differs. Fields of an API
+// TestObjectOutcomes checks that an object is created once, and configured only if it differs. Fields of an API
 // server do not count. It keeps its creation time.
-func TestWhatBecomesOfObjects(t *testing.T) {
+func TestObjectOutcomes(t *testing.T) {
 	s := newStore(t)
 	from := configMap("a", "x", "1", "y", "2")
 	from.ConfigMap.UID, from.ConfigMap.ResourceVersion = "u", "7"
@@ -167,9 +167,9 @@ func TestDamagedObjects(t *testing.T) {
 const podOf = `{apiVersion: v1, kind: Pod, metadata: {name: web, namespace: NS}, spec: {imagePullSecrets: [{name: s}],
 containers: [{name: a, image: i, envFrom: [{configMapRef: {name: c, optional: true}}]}]}}`
 
-// TestPodsTakeWhatIsStoredNow checks that a pod gets the current stored objects of its own namespace, and that its own
+// TestPodsUseStoredObjects checks that a pod gets the current stored objects of its own namespace, and that its own
 // objects come first.
-func TestPodsTakeWhatIsStoredNow(t *testing.T) {
+func TestPodsUseStoredObjects(t *testing.T) {
 	s := newStore(t)
 	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
 	other := podspectest.Desired(t, strings.Replace(podOf, "NS", "other", 1))
@@ -279,9 +279,9 @@ func serviceOf(name string, kind v1.ServiceType, port int32) *podspec.Object {
 	}}
 }
 
-// TestServicesGetWhatTheyLack checks that Services get addresses and ports when they are stored, keep them, and cannot
-// have those of others. Allocated values are no change.
-func TestServicesGetWhatTheyLack(t *testing.T) {
+// TestServicesGetMissingAddresses checks that Services get addresses and ports when they are stored, keep them, and
+// cannot have those of others. Allocated values are no change.
+func TestServicesGetMissingAddresses(t *testing.T) {
 	s := newStore(t)
 	var has int32 = 22
 	s.Owner = func(p podspec.Port) string {
@@ -324,9 +324,9 @@ func TestServicesGetWhatTheyLack(t *testing.T) {
 	}
 }
 
-// TestPortsOfPodsAreNoServices checks that a Service cannot have a port of an unfinished pod. On the node's network,
+// TestServicesCannotUsePodPorts checks that a Service cannot have a port of an unfinished pod. On the node's network,
 // that includes the container ports.
-func TestPortsOfPodsAreNoServices(t *testing.T) {
+func TestServicesCannotUsePodPorts(t *testing.T) {
 	for name, c := range map[string]struct {
 		hostNetwork, finished bool
 		port                  v1.ContainerPort

@@ -39,7 +39,7 @@ func NewExits(client *cri.Client) *Exits {
 
 // Watch records each container whose process ends, and calls told with its ID. It returns when the context ends or the
 // connection breaks. With a runtime other than containerd it fails with errors.ErrUnsupported.
-func (x *Exits) Watch(ctx context.Context, told func(id string)) error {
+func (x *Exits) Watch(ctx context.Context, notify func(id string)) error {
 	socket := x.client.Endpoint.Socket()
 	if socket == "" {
 		return errors.ErrUnsupported
@@ -51,7 +51,7 @@ func (x *Exits) Watch(ctx context.Context, told func(id string)) error {
 	defer store.Close() //nolint:errcheck // the stream has ended
 	return store.WatchExits(ctx, func(e containerd.Exit) {
 		x.note(ctx, e)
-		told(e.ContainerID)
+		notify(e.ContainerID)
 	})
 }
 

@@ -117,7 +117,7 @@ func (h *Host) RuntimeFacts(ctx context.Context) (RuntimeFacts, error) {
 	}
 	answer := h.asking.DoChan("", func() (any, error) {
 		// Other callers wait for the same answer, so the query must not end with this caller.
-		f, err := h.askRuntime(context.WithoutCancel(ctx))
+		f, err := h.queryRuntime(context.WithoutCancel(ctx))
 		if err != nil {
 			return f, err
 		}
@@ -142,7 +142,7 @@ func (f *RuntimeFacts) networkReady() bool {
 	})
 }
 
-func (h *Host) askRuntime(ctx context.Context) (RuntimeFacts, error) {
+func (h *Host) queryRuntime(ctx context.Context) (RuntimeFacts, error) {
 	var f RuntimeFacts
 	var config *runtimeapi.RuntimeConfigResponse
 	group, ctx := errgroup.WithContext(ctx)

@@ -75,8 +75,9 @@ func connect(t *testing.T, names ...string) *cri.Client {
 	return client
 }
 
-// TestRuntimeFactsAreAskedOnce checks that a runtime is queried about itself once, and again only if it did not answer.
-func TestRuntimeFactsAreAskedOnce(t *testing.T) {
+// TestRuntimeFactsAreQueriedOnce checks that a runtime is queried about itself once, and again only if it did not
+// answer.
+func TestRuntimeFactsAreQueriedOnce(t *testing.T) {
 	l := newLab(t)
 	l.server.Fail(runtimetest.Fault{Method: "Version", Times: 1, Err: errors.New("injected failure")})
 	if _, err := l.host.RuntimeFacts(t.Context()); err == nil {
@@ -96,7 +97,7 @@ func TestRuntimeFactsAreAskedOnce(t *testing.T) {
 // TestCgroupDrivers checks that the reported driver counts, and for a runtime that is too old to report it, its
 // configuration.
 func TestCgroupDrivers(t *testing.T) {
-	says := func(driver runtimeapi.CgroupDriver) *runtimeapi.RuntimeConfigResponse {
+	replies := func(driver runtimeapi.CgroupDriver) *runtimeapi.RuntimeConfigResponse {
 		return &runtimeapi.RuntimeConfigResponse{Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: driver}}
 	}
 	configured := map[string]string{
@@ -107,8 +108,8 @@ func TestCgroupDrivers(t *testing.T) {
 		info   map[string]string
 		want   bool
 	}{
-		"systemd":    {says(runtimeapi.CgroupDriver_SYSTEMD), nil, true},
-		"cgroupfs":   {says(runtimeapi.CgroupDriver_CGROUPFS), configured, false},
+		"systemd":    {replies(runtimeapi.CgroupDriver_SYSTEMD), nil, true},
+		"cgroupfs":   {replies(runtimeapi.CgroupDriver_CGROUPFS), configured, false},
 		"configured": {nil, configured, true}, "unknown": {nil, nil, false},
 	} {
 		if got := usesSystemdCgroup(c.config, func() cri.Info { return cri.ReadInfo(c.info) }); got != c.want {

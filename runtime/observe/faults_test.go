@@ -69,8 +69,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFaultsAreOfOneManifest checks that a snapshot has no faults for another manifest.
-func TestFaultsAreOfOneManifest(t *testing.T) {
+// TestFaultsOfOtherManifestsAreIgnored checks that a snapshot has no faults for another manifest.
+func TestFaultsOfOtherManifestsAreIgnored(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, oddPod+"  containers: [{name: a, image: 'i:1', securityContext: {runAsNonRoot: true}}]\n")
 	s, err := l.observer.Observe(t.Context(), model.RefOf(d.Pod), d)
@@ -83,9 +83,9 @@ func TestFaultsAreOfOneManifest(t *testing.T) {
 	}
 }
 
-// TestUnwrittenContentIsNoFault checks that the present content of a volume does not count if other content will be
+// TestOutdatedContentIsNoFault checks that the present content of a volume does not count if other content will be
 // written.
-func TestUnwrittenContentIsNoFault(t *testing.T) {
+func TestOutdatedContentIsNoFault(t *testing.T) {
 	text := func(data, sub string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {" + data + "}\n---\n" + oddPod +
 			"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v, subPath: " + sub + "}]}]\n" +
@@ -116,9 +116,9 @@ func TestUnwrittenContentIsNoFault(t *testing.T) {
 	}
 }
 
-// TestFaultsInKubeletWords compares the texts with those of kubelet 1.36.3 for the same pod. They lack the place in the
-// manifest that the plan names.
-func TestFaultsInKubeletWords(t *testing.T) {
+// TestFaultTextsOfTheKubelet compares the texts with those of kubelet 1.36.3 for the same pod. They lack the place in
+// the manifest that the plan names.
+func TestFaultTextsOfTheKubelet(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func (o *Observer) observeWith(
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
 	}
-	settleInFlight(s)
+	resolveInFlight(s)
 	o.markStarting(s, hooks)
 	s.Runtime = facts.Runtime
 	s.Redact(redactor)
@@ -212,20 +212,20 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volume
 	}
 }
 
-// settleInFlight resolves creations that were in progress when podctl was killed. A container or sandbox counts as
+// resolveInFlight resolves creations that were in progress when podctl was killed. A container or sandbox counts as
 // created if the runtime has its record, and the container has started. The others are dropped: a container that never
 // started is created again, because the one it replaces may still run with its old resources.
-func settleInFlight(s *snapshot.Pod) {
+func resolveInFlight(s *snapshot.Pod) {
 	j := s.Checkpoint
 	for _, c := range s.Containers {
 		m, created := c.Status.GetMetadata(), c.Status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
 		if !created && j.InFlight[m.GetName()].Attempt == m.GetAttempt() {
-			j.Settle(m.GetName())
+			j.MarkCreated(m.GetName())
 		}
 	}
 	for _, sandbox := range s.Sandboxes {
 		if j.InFlight[state.ThePod].Attempt == sandbox.GetMetadata().GetAttempt() {
-			j.Settle(state.ThePod)
+			j.MarkCreated(state.ThePod)
 		}
 	}
 	j.InFlight = nil

@@ -72,9 +72,9 @@ func TestSnapshotHasAllImages(t *testing.T) {
 	}
 }
 
-// TestWhatLiesOnDisk checks volumes, the complete cgroup, and logs of containers without a record. They are not read
+// TestStateOnDisk checks volumes, the complete cgroup, and logs of containers without a record. They are not read
 // for a deletion.
-func TestWhatLiesOnDisk(t *testing.T) {
+func TestStateOnDisk(t *testing.T) {
 	l := newLab(t, "i:1")
 	mounts := "image: 'i:1', volumeMounts: [{name: v, mountPath: /v}, {name: w, mountPath: /w}]"
 	d := loadPod(t, strings.Replace(podText("web"), "image: 'i:1'", mounts, 1)+
@@ -119,9 +119,9 @@ func TestWhatLiesOnDisk(t *testing.T) {
 	}
 }
 
-// TestWhatWasAboutToBeMade checks that a started record of the attempt settles it with the recorded resources. A
+// TestAttemptsInFlight checks that a started record of the attempt settles it with the recorded resources. A
 // container without a record was not created, and one that was only created is created again.
-func TestWhatWasAboutToBeMade(t *testing.T) {
+func TestAttemptsInFlight(t *testing.T) {
 	cpu := func(n string) v1.ResourceRequirements {
 		return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse(n)}}
 	}
@@ -142,7 +142,7 @@ func TestWhatWasAboutToBeMade(t *testing.T) {
 		}}
 	}
 	const running, created = runtimeapi.ContainerState_CONTAINER_RUNNING, runtimeapi.ContainerState_CONTAINER_CREATED
-	settleInFlight(&snapshot.Pod{
+	resolveInFlight(&snapshot.Pod{
 		Checkpoint: j,
 		Containers: []snapshot.Container{
 			record("a", 0, running),
@@ -176,12 +176,12 @@ func TestSecretsStayOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		observed := s.Observed(ref, d)
-		for what, said := range map[string]string{
+		for what, output := range map[string]string{
 			"network":     observed.Runtime.NetworkMessage,
 			"start error": observed.Memory.StartErrors["a"].Message,
 		} {
-			if strings.Contains(said, "correct horse") || !strings.Contains(said, "says") {
-				t.Errorf("%s, %s: %q", name, what, said)
+			if strings.Contains(output, "correct horse") || !strings.Contains(output, "says") {
+				t.Errorf("%s, %s: %q", name, what, output)
 			}
 		}
 	}

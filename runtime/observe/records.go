@@ -67,7 +67,7 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 	lost := known != ""
 	for i, item := range items {
 		r.group.Go(func() (err error) {
-			r.sandboxes[i], err = r.askSandbox(ctx, item)
+			r.sandboxes[i], err = r.querySandbox(ctx, item)
 			return err
 		})
 		if item.GetId() == known {
@@ -83,10 +83,10 @@ func (r *records) listSandboxes(ctx context.Context, known string) error {
 	return nil
 }
 
-// askSandbox returns the status of a sandbox; nil if it has vanished. If the runtime refuses the status of an ended
+// querySandbox returns the status of a sandbox; nil if it has vanished. If the runtime refuses the status of an ended
 // sandbox, the entry of the list is used, because the sandbox is replaced anyway. A runtime does so after a restart
 // without the sandbox's files.
-func (r *records) askSandbox(ctx context.Context, item *runtimeapi.PodSandbox) (*runtimeapi.PodSandboxStatus, error) {
+func (r *records) querySandbox(ctx context.Context, item *runtimeapi.PodSandbox) (*runtimeapi.PodSandboxStatus, error) {
 	reply, err := r.observer.world.Client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{
 		PodSandboxId: item.GetId(),
 	})
@@ -111,7 +111,7 @@ func (r *records) listContainers(ctx context.Context, sandbox string) error {
 	}
 	for _, item := range items {
 		if c := r.add(item); c != nil {
-			r.group.Go(func() error { return r.ask(ctx, c) })
+			r.group.Go(func() error { return r.query(ctx, c) })
 		}
 	}
 	return nil
@@ -196,8 +196,8 @@ func (r *records) add(item *runtimeapi.Container) *snapshot.Container {
 	return c
 }
 
-// ask completes a record with the container's status; nil if it has vanished.
-func (r *records) ask(ctx context.Context, c *snapshot.Container) error {
+// query completes a record with the container's status; nil if it has vanished.
+func (r *records) query(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
 	reply, err := r.observer.world.Client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
@@ -230,20 +230,20 @@ func (o *Observer) ListContainers(ctx context.Context, ref model.PodRef) ([]*run
 
 // list lists the sandboxes and containers of a runtime with some labels. The error contains whose.
 func list(
-	ctx context.Context, client *cri.Client, whose string, labels map[string]string,
+	ctx context.Context, client *cri.Client, which string, labels map[string]string,
 ) (boxes []*runtimeapi.PodSandbox, all []*runtimeapi.Container, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		filter := &runtimeapi.PodSandboxFilter{LabelSelector: labels}
 		reply, err := client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: filter})
 		boxes = reply.GetItems()
-		return cri.Wrap("listing "+whose+" sandboxes", err)
+		return cri.Wrap("listing "+which+" sandboxes", err)
 	})
 	group.Go(func() error {
 		filter := &runtimeapi.ContainerFilter{LabelSelector: labels}
 		reply, err := client.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: filter})
 		all = reply.GetContainers()
-		return cri.Wrap("listing "+whose+" containers", err)
+		return cri.Wrap("listing "+which+" containers", err)
 	})
 	return boxes, all, group.Wait()
 }

@@ -31,9 +31,9 @@ func ids(s *snapshot.Pod) []string {
 	return found
 }
 
-// TestKnownSandboxTakesTwoLists checks that one list finds the containers of a sandbox known from the last pass.
+// TestListsOfKnownSandbox checks that one list finds the containers of a sandbox known from the last pass.
 // Otherwise they are found by label and by sandbox. Each record is queried once.
-func TestKnownSandboxTakesTwoLists(t *testing.T) {
+func TestListsOfKnownSandbox(t *testing.T) {
 	for name, c := range map[string]struct {
 		known bool
 		lists int
@@ -88,14 +88,14 @@ func TestRecordsOfOthers(t *testing.T) {
 	ref := model.RefOf(d.Pod)
 	sandbox := l.sandbox(ref, 0)
 	own := l.container(ref, sandbox, "a", 0)
-	nobodys := l.containerWith(sandbox, &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "b"}})
+	unmarked := l.containerWith(sandbox, &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "b"}})
 	l.container(model.PodRef{Namespace: "default", Name: "other", UID: "other"}, sandbox, "c", 0)
 	s, err := l.observer.Observe(t.Context(), ref, d)
-	if err != nil || !slices.Equal(ids(s), []string{own, nobodys}) || l.count("ContainerStatus") != 1 {
+	if err != nil || !slices.Equal(ids(s), []string{own, unmarked}) || l.count("ContainerStatus") != 1 {
 		t.Errorf("%v, queried %d, %v", ids(s), l.count("ContainerStatus"), err)
 	}
 	observed := s.Observed(ref, d)
-	want := []model.Unmanaged{{ID: nobodys, Name: "b", SandboxID: sandbox}}
+	want := []model.Unmanaged{{ID: unmarked, Name: "b", SandboxID: sandbox}}
 	if diff := cmp.Diff(want, observed.Unmanaged); diff != "" || len(observed.Containers) != 1 {
 		t.Errorf("containers %v, unmanaged (-want +got)\n%s", observed.Containers, diff)
 	}

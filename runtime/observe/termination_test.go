@@ -14,9 +14,9 @@ import (
 	"github.com/podctl/podctl/runtime/logfile"
 )
 
-// TestLastWordsOfFilesThatHurt checks that a log that would fill memory is not read and causes an error, and that a
-// pipe is not waited for.
-func TestLastWordsOfFilesThatHurt(t *testing.T) {
+// TestTerminationMessageOfHostileFiles checks that a log that would fill memory is not read and causes an error, and
+// that a pipe is not waited for.
+func TestTerminationMessageOfHostileFiles(t *testing.T) {
 	hole, pipe := filepath.Join(t.TempDir(), "hole.log"), filepath.Join(t.TempDir(), "pipe")
 	if err := os.WriteFile(hole, []byte("2026-05-04T12:00:00.000000001Z stdout F hello\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -35,9 +35,9 @@ func TestLastWordsOfFilesThatHurt(t *testing.T) {
 	}
 }
 
-// TestLastWordsFollowNoLinks checks that no link is followed in place of the message, the log, or a directory that the
-// container may have mounted.
-func TestLastWordsFollowNoLinks(t *testing.T) {
+// TestTerminationMessageDoesNotFollowLinks checks that no link is followed in place of the message, the log, or a
+// directory that the container may have mounted.
+func TestTerminationMessageDoesNotFollowLinks(t *testing.T) {
 	const secret = "root:secret:1:0\n"
 	for _, link := range []string{"/uid/containers/app/file", "/uid/containers/app", "/uid/containers"} {
 		base := t.TempDir()
@@ -74,8 +74,8 @@ func TestLastWordsFollowNoLinks(t *testing.T) {
 	}
 }
 
-// TestLastWordsOfLargeFiles checks that only the end of a message is read.
-func TestLastWordsOfLargeFiles(t *testing.T) {
+// TestTerminationMessageOfLargeFiles checks that only the end of a message is read.
+func TestTerminationMessageOfLargeFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "message")
 	if err := os.WriteFile(path, []byte("begin"), 0o600); err != nil {
 		t.Fatal(err)
@@ -122,13 +122,13 @@ func TestTerminationMessages(t *testing.T) {
 		return path
 	}
 	log := write("log", "2026-05-04T12:00:00.000000001Z stdout F of the log\n")
-	said, silent := write("said", "of the file"), write("silent", "")
+	output, silent := write("said", "of the file"), write("silent", "")
 	for name, c := range map[string]struct {
 		file   string
 		change func(*runtimeapi.ContainerStatus)
 		want   string
 	}{
-		"it wrote one":     {said, func(*runtimeapi.ContainerStatus) {}, "of the file"},
+		"it wrote one":     {output, func(*runtimeapi.ContainerStatus) {}, "of the file"},
 		"it wrote none":    {silent, func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
 		"its file is gone": {dir + "/gone", func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
 		"it does not ask for it": {silent, func(s *runtimeapi.ContainerStatus) {
@@ -137,12 +137,12 @@ func TestTerminationMessages(t *testing.T) {
 		"it succeeded": {silent, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 }, ""},
 		"it never ran": {silent, func(s *runtimeapi.ContainerStatus) { s.Reason = "ContainerCannotRun" }, ""},
 		"it runs": {
-			said,
+			output,
 			func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_RUNNING },
 			"",
 		},
-		"its path is not mounted": {said, func(s *runtimeapi.ContainerStatus) { s.Mounts[0].ContainerPath = "/other" }, "of the log\n"},
-		"no log exists": {said, func(s *runtimeapi.ContainerStatus) {
+		"its path is not mounted": {output, func(s *runtimeapi.ContainerStatus) { s.Mounts[0].ContainerPath = "/other" }, "of the log\n"},
+		"no log exists": {output, func(s *runtimeapi.ContainerStatus) {
 			delete(s.GetAnnotations(), criconfig.AnnotationTerminationMessagePath)
 		}, "of the log\n"},
 	} {

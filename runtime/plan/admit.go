@@ -93,18 +93,18 @@ func (a *admitter) judge() verdict {
 	case same && a.how.stays(a.before):
 		return verdict{rejection: a.before, hold: held(a.before)}
 	case a.before != nil, applied == nil && !runs:
-		return a.newcomer()
+		return a.newPod()
 	case applied == nil, same:
 		return verdict{}
 	}
 	return a.edited(applied.Pod, runs)
 }
 
-// newcomer admits a pod that has no containers or sandbox yet, or returns why not. A pod that fits without the pods
+// newPod admits a pod that has no containers or sandbox yet, or returns why not. A pod that fits without the pods
 // about to go waits for them.
-func (a *admitter) newcomer() verdict {
+func (a *admitter) newPod() verdict {
 	others := a.others(a.Observed.Others)
-	found := a.ask(a.Manifest, nil, others)
+	found := a.check(a.Manifest, nil, others)
 	if found == nil {
 		return verdict{}
 	}
@@ -117,7 +117,7 @@ func (a *admitter) newcomer() verdict {
 // edited admits the additional demand of an edit. If it does not fit, a running pod stays as it is and the edit is not
 // applied (kubelet: handlePodResourcesResize). A pod that does not run is rejected.
 func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
-	found := a.ask(a.Manifest, before, a.Observed.Others)
+	found := a.check(a.Manifest, before, a.Observed.Others)
 	switch going := a.goingFor(before, a.Observed.Others); {
 	case found == nil:
 		return verdict{}
@@ -150,7 +150,7 @@ func held(r *model.Rejection) *Hold {
 	return &Hold{Reason: r.Reason, Message: r.StatusMessage(), Status: r.Message, Blocking: true, Admission: true}
 }
 
-func (a *admitter) ask(pod, before *v1.Pod, others []model.Admitted) *model.Rejection {
+func (a *admitter) check(pod, before *v1.Pod, others []model.Admitted) *model.Rejection {
 	return admission.Admit(&admission.Request{
 		Pod:        pod,
 		Before:     before,
@@ -166,7 +166,7 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	all := slices.Clone(admitted)
 	for _, first := range a.how.First {
 		known := slices.ContainsFunc(all, func(o model.Admitted) bool { return o.Pod.UID == first.UID })
-		if !known && a.ask(first, nil, all) == nil {
+		if !known && a.check(first, nil, all) == nil {
 			all = append(all, admission.TakenBy(first))
 		}
 	}
@@ -177,7 +177,7 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *model.PodRef {
 	goes := func(o model.Admitted) bool { return o.Going || slices.Contains(a.how.Going, o.Pod.UID) }
 	i := slices.IndexFunc(others, goes)
-	if i < 0 || a.ask(a.Manifest, before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
+	if i < 0 || a.check(a.Manifest, before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
 		return nil
 	}
 	return &others[i].Pod

@@ -179,9 +179,9 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// TestRejectionInWords checks that the hold has the message of the status, and that a second rejection for the same
+// TestRejectionMessage checks that the hold has the message of the status, and that a second rejection for the same
 // reason keeps the first one.
-func TestRejectionInWords(t *testing.T) {
+func TestRejectionMessage(t *testing.T) {
 	b := newBench(sized(t, "web", "3")).others(sized(t, "other", "2"))
 	b.how.Final = false
 	p := Make(b.input())

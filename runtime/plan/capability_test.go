@@ -28,9 +28,9 @@ spec:
   - {name: tools, image: {reference: "i:1"}}
 `
 
-// TestWhatTheNodeCannotDoIsSaidFirst checks that a pod is held before anything starts if the runtime or the node lacks
+// TestMissingCapabilitiesHoldThePod checks that a pod is held before anything starts if the runtime or the node lacks
 // something it needs. Unknown capabilities hold nothing.
-func TestWhatTheNodeCannotDoIsSaidFirst(t *testing.T) {
+func TestMissingCapabilitiesHoldThePod(t *testing.T) {
 	cases := map[string]struct {
 		change func(*model.Observed)
 		want   string

@@ -57,8 +57,8 @@ func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	}
 }
 
-// TestContainersThatTellAreNotAdopted checks that a container with a readable hash is not adopted.
-func TestContainersThatTellAreNotAdopted(t *testing.T) {
+// TestContainersWithHashAreNotAdopted checks that a container with a readable hash is not adopted.
+func TestContainersWithHashAreNotAdopted(t *testing.T) {
 	w := adoptedWorld(t)
 	w.Containers[0].Hash = spechash.Kubelet(&v1.Container{Name: "x", Image: "i:1"})
 	if p := makePlan(w); len(p.Adopted) > 0 || len(p.Notes) != 1 {
@@ -70,22 +70,22 @@ func TestContainersThatTellAreNotAdopted(t *testing.T) {
 // record. Differences change in place. Without an edit nothing restarts.
 func TestResourcesThatTheRuntimeReports(t *testing.T) {
 	const given = "{limits: {cpu: 100m, memory: 64Mi}, requests: {cpu: 50m, memory: 32Mi}}"
-	told := func(limits, requests v1.ResourceList) *v1.ResourceRequirements {
+	fromRuntime := func(limits, requests v1.ResourceList) *v1.ResourceRequirements {
 		return &v1.ResourceRequirements{Limits: limits, Requests: requests}
 	}
 	for name, c := range map[string]struct {
-		fields   string
-		told     *v1.ResourceRequirements
-		kubelet  bool
-		last     string
-		changes  string
-		kept     int
-		restarts bool
+		fields      string
+		fromRuntime *v1.ResourceRequirements
+		kubelet     bool
+		last        string
+		changes     string
+		kept        int
+		restarts    bool
 	}{
-		"the same": {given, told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=50m")), true, "", "", 0, false},
+		"the same": {given, fromRuntime(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=50m")), true, "", "", 0, false},
 		"more memory": {
 			given,
-			told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
+			fromRuntime(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
 			true,
 			"",
 			"resources.limits.memory: 32Mi -> 64Mi",
@@ -94,7 +94,7 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		},
 		"of podctl's making": {
 			given,
-			told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
+			fromRuntime(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
 			false,
 			"",
 			"resources.limits.memory: 32Mi -> 64Mi",
@@ -103,28 +103,28 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		},
 		"a request of cpu": {
 			given,
-			told(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=20m")),
+			fromRuntime(amounts("cpu=100m", "memory=64Mi"), amounts("cpu=20m")),
 			true,
 			"",
 			"resources.requests.cpu: 20m -> 50m",
 			0,
 			false,
 		},
-		"none, and none reported": {"{}", told(nil, amounts("cpu=2m")), true, "", "", 0, false},
+		"none, and none reported": {"{}", fromRuntime(nil, amounts("cpu=2m")), true, "", "", 0, false},
 		"less than there is": {
 			"{limits: {cpu: 1m}, requests: {cpu: 1m}}",
-			told(amounts("cpu=10m"), amounts("cpu=2m")),
+			fromRuntime(amounts("cpu=10m"), amounts("cpu=2m")),
 			true,
 			"",
 			"",
 			0,
 			false,
 		},
-		"a limit, no request":          {"{limits: {cpu: 1}}", told(amounts("cpu=1"), amounts("cpu=1")), true, "", "", 0, false},
-		"a limit that was not applied": {"{}", told(amounts("memory=64Mi"), amounts("cpu=2m")), false, "", "", 1, false},
+		"a limit, no request":          {"{limits: {cpu: 1}}", fromRuntime(amounts("cpu=1"), amounts("cpu=1")), true, "", "", 0, false},
+		"a limit that was not applied": {"{}", fromRuntime(amounts("memory=64Mi"), amounts("cpu=2m")), false, "", "", 1, false},
 		"of a kubelet's": {
 			"{}",
-			told(amounts("memory=64Mi"), amounts("cpu=2m")),
+			fromRuntime(amounts("memory=64Mi"), amounts("cpu=2m")),
 			true,
 			"",
 			"resources.limits.memory: - 64Mi",
@@ -133,7 +133,7 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		},
 		"a limit that was": {
 			"{}",
-			told(amounts("memory=64Mi"), amounts("cpu=2m")),
+			fromRuntime(amounts("memory=64Mi"), amounts("cpu=2m")),
 			false,
 			"{limits: {memory: 64Mi}}",
 			"resources.limits.memory: - 64Mi, resources.requests.memory: - 64Mi",
@@ -142,14 +142,14 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		},
 		"a policy": {
 			given + ", resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]",
-			told(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
+			fromRuntime(amounts("cpu=100m", "memory=32Mi"), amounts("cpu=50m")),
 			true,
 			"",
 			"",
 			1,
 			false,
 		},
-		"nothing told": {given, nil, false, "", "", 0, false},
+		"nothing reported": {given, nil, false, "", "", 0, false},
 		"nothing reported, edited": {
 			given,
 			nil,
@@ -174,7 +174,7 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		if c.last != "" {
 			w.Memory.Applied = modeltest.Load(t, modeltest.Pod("  containers: [{name: x, image: i:1, resources: "+c.last+"}]\n"))
 		}
-		w.Containers[0].Resources = c.told
+		w.Containers[0].Resources = c.fromRuntime
 		if c.kubelet {
 			w.Containers[0].SpecHash = ""
 		}
@@ -188,7 +188,7 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 			t.Errorf("%s: %q, %d kept, restarts %t", name, got, len(r.kept), r.restarts())
 		}
 		p := makePlan(w)
-		if found, ok := p.Found["x"]; (c.kept > 0 && c.told != nil) != (ok && found == nil) {
+		if found, ok := p.Found["x"]; (c.kept > 0 && c.fromRuntime != nil) != (ok && found == nil) {
 			t.Errorf("%s: found %v", name, p.Found)
 		}
 		isKept := func(n string) bool { return strings.HasPrefix(n, "container x runs with other resources") }

@@ -28,7 +28,7 @@ func choose(pod *podstatus.Pod, opts *Options) choice {
 	case pod.RestartsAll():
 		c.resetAll()
 	case c.createSandbox:
-		c.startAnew()
+		c.startInNewSandbox()
 	default:
 		c.goOn()
 	}
@@ -98,7 +98,7 @@ func (c *chooser) resetsOf(refs []podspec.ContainerRef) (targets, sources []rese
 			case rec.Name != ref.Name:
 			case rec.State != model.Exited:
 				targets = append(targets, reset{container: rec, ref: ref, kill: true})
-			case podstatus.AsksForAll(ref.Container, rec):
+			case podstatus.TriggersRestartAll(ref.Container, rec):
 				sources = append(sources, reset{container: rec, ref: ref})
 			default:
 				targets = append(targets, reset{container: rec, ref: ref})
@@ -108,8 +108,8 @@ func (c *chooser) resetsOf(refs []podspec.ContainerRef) (targets, sources []rese
 	return targets, sources
 }
 
-// startAnew chooses what starts in a sandbox that this pass creates. All init containers run again.
-func (c *chooser) startAnew() {
+// startInNewSandbox chooses what starts in a sandbox that this pass creates. All init containers run again.
+func (c *chooser) startInNewSandbox() {
 	c.removed = leftovers(c.Pod)
 	if c.Manifest.Spec.RestartPolicy == v1.RestartPolicyNever && c.attempt != 0 && len(c.Containers) > 0 {
 		c.keepSandbox()

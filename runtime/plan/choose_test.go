@@ -252,9 +252,9 @@ func TestDeadlineStopsThePod(t *testing.T) {
 	}
 }
 
-// TestRestartOfAllTakesItsCauseLast checks the order: regular containers, init containers, and last the container that
+// TestOrderOfRestartAll checks the order: regular containers, init containers, and last the container that
 // caused the restart.
-func TestRestartOfAllTakesItsCauseLast(t *testing.T) {
+func TestOrderOfRestartAll(t *testing.T) {
 	spec := `  initContainers: [{name: seed, image: i:1}]
   containers:
   - name: app
@@ -308,9 +308,9 @@ func TestDebugContainersStartOnce(t *testing.T) {
 	}
 }
 
-// TestWhatLeftTheManifest checks that containers that left the manifest are removed. Debug containers of the active
-// sandbox stay, and so do records without podctl's hash that never started.
-func TestWhatLeftTheManifest(t *testing.T) {
+// TestContainersRemovedFromTheManifest checks that containers that left the manifest are removed. Debug containers of
+// the active sandbox stay, and so do records without podctl's hash that never started.
+func TestContainersRemovedFromTheManifest(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n", "app=Running")
 	w.Sandbox("old", 0, model.SandboxNotReady)
 	w.Sandboxes[0].Attempt = 1

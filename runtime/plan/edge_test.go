@@ -95,8 +95,8 @@ func TestStepsAreWrittenAsLists(t *testing.T) {
 	}
 }
 
-// TestStepsAreReadWithoutWhatOrdersThem checks that the order of steps is never read from a file.
-func TestStepsAreReadWithoutWhatOrdersThem(t *testing.T) {
+// TestStepOrderIsNotReadFromFiles checks that the order of steps is never read from a file.
+func TestStepOrderIsNotReadFromFiles(t *testing.T) {
 	var got Step
 	text := `{"id":"a","kind":"StopContainer","after":["b"],"afterExit":["b"],"container":"app",` +
 		`"gracePeriodSeconds":3,"reason":"Deleted","unchanged":1}`
@@ -138,8 +138,8 @@ func TestStepsAreFound(t *testing.T) {
 	}
 }
 
-// TestStepsInWords checks the verb, the object and the details in plans and progress lines.
-func TestStepsInWords(t *testing.T) {
+// TestStepTexts checks the verb, the object and the details in plans and progress lines.
+func TestStepTexts(t *testing.T) {
 	grace := int64(30)
 	id := "0123456789abcdef"
 	for want, s := range map[string]Step{

@@ -126,9 +126,9 @@ func editedWorld(before, after *podspec.Desired) *modeltest.World {
 	return w
 }
 
-// TestEditsOfTheSandboxThatSayTheSame checks that a pod with restartPolicy Never gets no new sandbox, and that another
+// TestEquivalentSandboxEdits checks that a pod with restartPolicy Never gets no new sandbox, and that another
 // spelling of the same settings changes nothing.
-func TestEditsOfTheSandboxThatSayTheSame(t *testing.T) {
+func TestEquivalentSandboxEdits(t *testing.T) {
 	before := modeltest.Load(t, editedPod)
 	for name, c := range map[string]struct {
 		edit func(*v1.Pod)
@@ -165,8 +165,8 @@ func TestEditOfAContainerThatRestarts(t *testing.T) {
 	}
 }
 
-// TestRecordHasWhatNoStepDoes checks that edits with a step are not recorded, and that held edits are listed as held.
-func TestRecordHasWhatNoStepDoes(t *testing.T) {
+// TestRecordedEditsNeedNoStep checks that edits with a step are not recorded, and that held edits are listed as held.
+func TestRecordedEditsNeedNoStep(t *testing.T) {
 	const spec = "  hostAliases: [{ip: 192.0.2.1, hostnames: [one.test]}]\n  containers:\n" +
 		"  - {name: app, image: \"i:1\", args: [a], envFrom: [{configMapRef: {name: c}}], volumeMounts: [{name: v, mountPath: /v}]}\n" +
 		"  - {name: log, image: \"i:1\"}\n  volumes: [{name: v, configMap: {name: c, items: [{key: k, path: k}]}}]\n"
@@ -232,8 +232,8 @@ func noImage(w *modeltest.World) {
 	}
 }
 
-// TestRecordTellsNoSecret checks that the values of Secrets are left out, also where another field repeats one.
-func TestRecordTellsNoSecret(t *testing.T) {
+// TestRecordContainsNoSecret checks that the values of Secrets are left out, also where another field repeats one.
+func TestRecordContainsNoSecret(t *testing.T) {
 	const text = "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: hunter2-XYZ}\n---\napiVersion: v1\nkind: Pod\n" +
 		"metadata: {name: web, annotations: {a: \"no\"}}\nspec:\n  imagePullSecrets: [{name: s}]\n  containers: [{name: app, image: i:1}]\n"
 	before := modeltest.Load(t, text)

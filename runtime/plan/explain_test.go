@@ -75,8 +75,8 @@ func TestLater(t *testing.T) {
 	}
 }
 
-// TestLaterOfWhatIsHeld checks that a held init container also lists what follows it.
-func TestLaterOfWhatIsHeld(t *testing.T) {
+// TestLaterStepsOfHeldContainers checks that a held init container also lists what follows it.
+func TestLaterStepsOfHeldContainers(t *testing.T) {
 	w := web(t, "  initContainers: [{name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n", "seed=Exited:1")
 	w.Memory.Backoffs["seed"] = model.Backoff{Duration: time.Hour, LastUpdate: modeltest.Noon()}
 	p := makePlan(w)
@@ -85,8 +85,8 @@ func TestLaterOfWhatIsHeld(t *testing.T) {
 	}
 }
 
-// TestWaitingIsSaid checks the text, and that the planner uses the container and not the text.
-func TestWaitingIsSaid(t *testing.T) {
+// TestWaitingText checks the text, and that the planner uses the container and not the text.
+func TestWaitingText(t *testing.T) {
 	spec := "  initContainers: [{name: to, image: i:1}, {name: seed, image: i:1}]\n  containers: [{name: app, image: i:1}]\n"
 	p := makePlan(web(t, spec, "to=Exited seed=Running"))
 	if diff := cmp.Diff([]string{"init container seed to finish"}, p.WaitingFor); diff != "" {

@@ -161,8 +161,8 @@ func TestPulls(t *testing.T) {
 	}
 }
 
-// TestImagesNobodyLookedForAreNotPulled checks that an image of unknown state is not pulled.
-func TestImagesNobodyLookedForAreNotPulled(t *testing.T) {
+// TestUnobservedImagesAreNotPulled checks that an image of unknown state is not pulled.
+func TestUnobservedImagesAreNotPulled(t *testing.T) {
 	w := web(t, "  containers: [{name: a, image: i:1}]\n", "")
 	w.Images = nil
 	if got := stepsOf(makePlan(w), PullImage); len(got) > 0 {
@@ -237,8 +237,8 @@ func TestGraceOfAStop(t *testing.T) {
 	}
 }
 
-// TestShortestGraceWithoutAnyWord checks the default if no grace period is set.
-func TestShortestGraceWithoutAnyWord(t *testing.T) {
+// TestDefaultGracePeriod checks the default if no grace period is set.
+func TestDefaultGracePeriod(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n", "app=Running")
 	p := makeDeletion(w, Options{})
 	if got := *p.Steps[0].GracePeriodSeconds; got != ShortestStop || p.LongestGrace() != ShortestStop {
@@ -341,9 +341,9 @@ func TestResetStopsAndRemovesInTurn(t *testing.T) {
 	}
 }
 
-// TestRemovedRecordsTakeTheirLogs checks that logs without a use are removed. For a container that continues under its
+// TestLogsAreRemovedWithRecords checks that logs without a use are removed. For a container that continues under its
 // name, these are the logs before the newest.
-func TestRemovedRecordsTakeTheirLogs(t *testing.T) {
+func TestLogsAreRemovedWithRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(w *modeltest.World)
 		want map[string]Logs
@@ -427,9 +427,9 @@ func TestFailedStarts(t *testing.T) {
 	}
 }
 
-// TestOldSandboxesAreSweptUp checks that sandboxes without records are removed, but not the newest one and not one that
+// TestOldSandboxesAreRemoved checks that sandboxes without records are removed, but not the newest one and not one that
 // is ready.
-func TestOldSandboxesAreSweptUp(t *testing.T) {
+func TestOldSandboxesAreRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(w *modeltest.World)
 		want []string
@@ -455,8 +455,8 @@ func TestOldSandboxesAreSweptUp(t *testing.T) {
 	}
 }
 
-// TestSurplusRecordsGo checks that the newest dead record stays when the container starts.
-func TestSurplusRecordsGo(t *testing.T) {
+// TestSurplusRecordsAreRemoved checks that the newest dead record stays when the container starts.
+func TestSurplusRecordsAreRemoved(t *testing.T) {
 	w := web(t, "  containers: [{name: app, image: i:1}]\n", "")
 	for attempt := range uint32(4) {
 		w.Container("s0", "app", attempt, model.Exited)
@@ -471,9 +471,9 @@ func TestSurplusRecordsGo(t *testing.T) {
 	}
 }
 
-// TestDeletionKnowsWhatWasApplied checks that without the applied manifest the annotations of the containers give hook
+// TestDeletionUsesAnnotations checks that without the applied manifest the annotations of the containers give hook
 // and grace period.
-func TestDeletionKnowsWhatWasApplied(t *testing.T) {
+func TestDeletionUsesAnnotations(t *testing.T) {
 	d := modeltest.Load(t,
 		modeltest.Pod(
 			"  terminationGracePeriodSeconds: 9\n"+
@@ -540,9 +540,9 @@ func TestHeldPodGetsNoSteps(t *testing.T) {
 	}
 }
 
-// TestWhatAFailureMeans checks the effect of failed steps. The pass ends if half of the work would be left undone. A
+// TestEffectOfFailures checks the effect of failed steps. The pass ends if half of the work would be left undone. A
 // failed check or pull affects only its container. Everything else waits for the next pass.
-func TestWhatAFailureMeans(t *testing.T) {
+func TestEffectOfFailures(t *testing.T) {
 	want := map[Kind]OnFailure{
 		CreateCgroup: Abort, PrepareVolume: Abort, UpdateVolume: Abort, PullImage: SkipContainer, CheckContainer: SkipContainer,
 		RunSandbox: Abort, StopSandbox: Abort, StopContainer: Abort, RemoveSandbox: Continue, RemoveContainer: Continue,
@@ -551,15 +551,15 @@ func TestWhatAFailureMeans(t *testing.T) {
 	spec := "  containers: [{name: app, image: i:1, volumeMounts: [{name: v, mountPath: /v}, {name: u, " +
 		"mountPath: /u}]}, {name: log, image: i:1, resources: {limits: {cpu: %d}, requests: {cpu: 1m}}}]\n" +
 		"  volumes: [{name: v, emptyDir: {}}, {name: u, emptyDir: {}}]\n"
-	anew := web(t, fmt.Sprintf(spec, 1), "gone=Exited app=Running")
-	anew.Sandbox("old", 0, model.SandboxNotReady)
-	anew.Sandboxes[0].Attempt, anew.Sandboxes[0].SpecHash, anew.CgroupExists = 1, "v1:00", new(false)
-	anew.Images["i:1"], anew.Volumes["u"] = model.Image{}, model.Volume{Prepared: true, Digest: "a", Wanted: "b"}
+	recreated := web(t, fmt.Sprintf(spec, 1), "gone=Exited app=Running")
+	recreated.Sandbox("old", 0, model.SandboxNotReady)
+	recreated.Sandboxes[0].Attempt, recreated.Sandboxes[0].SpecHash, recreated.CgroupExists = 1, "v1:00", new(false)
+	recreated.Images["i:1"], recreated.Volumes["u"] = model.Image{}, model.Volume{Prepared: true, Digest: "a", Wanted: "b"}
 	changed := web(t, fmt.Sprintf(spec, 1), "app=Running log=Running")
 	changed.Memory.Actuated, changed.Containers[0].LogFull = actuatedOf(changed), true
 	edited(t, changed, modeltest.Pod(fmt.Sprintf(spec, 2)))
 	seen := map[Kind]bool{}
-	for _, w := range []*modeltest.World{anew, changed} {
+	for _, w := range []*modeltest.World{recreated, changed} {
 		for _, s := range makePlan(w).Steps {
 			if seen[s.Kind] = true; s.OnFailure != want[s.Kind] {
 				t.Errorf("%s: %s, not %s", s.ID, s.OnFailure, want[s.Kind])
@@ -571,7 +571,7 @@ func TestWhatAFailureMeans(t *testing.T) {
 			t.Errorf("no step of kind %s was looked at", kind)
 		}
 	}
-	for _, s := range makeDeletion(anew, Options{}).Steps {
+	for _, s := range makeDeletion(recreated, Options{}).Steps {
 		want := Abort
 		if s.Kind == RemoveCgroup || s.Kind == ArchiveLogs {
 			want = Continue

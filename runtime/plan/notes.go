@@ -99,10 +99,10 @@ func (e *explainer) noteUnresolved() {
 	if !slices.ContainsFunc(e.plan.Keeps, keepsRunning) {
 		return
 	}
-	for _, lacks := range e.Desired.Unresolved() {
-		told := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Message == lacks.Detail })
-		if lacks.Volume != "" && lacks.Container == "" && !told {
-			e.notef("volume %s keeps its content: %s", lacks.Volume, lacks.Detail)
+	for _, missing := range e.Desired.Unresolved() {
+		reported := slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Message == missing.Detail })
+		if missing.Volume != "" && missing.Container == "" && !reported {
+			e.notef("volume %s keeps its content: %s", missing.Volume, missing.Detail)
 		}
 	}
 }

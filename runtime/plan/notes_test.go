@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
-// TestWhatTheRuntimeIgnoresIsNoted checks that a note appears only if the limitation is known.
-func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
+// TestIgnoredFieldsAreNoted checks that a note appears only if the limitation is known.
+func TestIgnoredFieldsAreNoted(t *testing.T) {
 	const signal = "  os: {name: linux}\n  containers: [{name: a, image: i:1, lifecycle: {stopSignal: SIGUSR1}}]\n"
 	const label = "  securityContext: {seLinuxOptions: {level: s0}}\n" +
 		"  containers: [{name: a, image: i:1, securityContext: {seLinuxOptions: {level: s1}}}]\n"
@@ -43,9 +43,9 @@ func TestWhatTheRuntimeIgnoresIsNoted(t *testing.T) {
 	}
 }
 
-// TestVolumesThatKeepWhatTheyHaveAreNoted checks a running container whose volume lacks new content: a note names the
+// TestStaleVolumesAreNoted checks a running container whose volume lacks new content: a note names the
 // volume, and its edit has no effect. A container that starts is held.
-func TestVolumesThatKeepWhatTheyHaveAreNoted(t *testing.T) {
+func TestStaleVolumesAreNoted(t *testing.T) {
 	const spec = "  volumes: [{name: v, configMap: {name: %s}}]\n" +
 		"  containers: [{name: a, image: i:1, volumeMounts: [{name: v, mountPath: /v}]}]\n"
 	lacks := "ConfigMap default/none, which volume v names, is missing: apply a file that has it, or add it with --configmap FILE"

@@ -25,7 +25,7 @@ func (in *Input) State() *podstatus.Pod {
 	facts := in.Input
 	facts.NoBackoff, facts.ProbedSince = in.Options.IgnoreBackoff, in.Options.ProbedSince
 	if in.afterEviction() {
-		facts.Observed.Memory = facts.Observed.Memory.EvictedAnew()
+		facts.Observed.Memory = facts.Observed.Memory.AfterEviction()
 	}
 	return podstatus.New(&facts)
 }
@@ -167,8 +167,8 @@ type Hold struct {
 	// Unstartable reports whether podctl could not even try to start the container. Its status shows that like a failed
 	// start.
 	Unstartable bool `json:"-"`
-	// Lacks reports whether the pod names a missing object, or a missing key of one.
-	Lacks bool `json:"-"`
+	// MissingObject reports whether the pod names a missing object, or a missing key of one.
+	MissingObject bool `json:"-"`
 	// Admission reports whether the pod, or an edit of it, was not admitted.
 	Admission bool `json:"-"`
 	// Evicted reports whether the pod is evicted.
@@ -195,9 +195,9 @@ type Keep struct {
 	IPs []string `json:"-"`
 }
 
-// Lacks reports whether something of the pod is held because it names missing objects.
-func (p *Plan) Lacks() bool {
-	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.Lacks })
+// MissesObjects reports whether something of the pod is held because it names missing objects.
+func (p *Plan) MissesObjects() bool {
+	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.MissingObject })
 }
 
 // Unapplied reports whether the manifest does not count as applied after the pass.

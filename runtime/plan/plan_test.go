@@ -334,8 +334,8 @@ func checkOrder(t *testing.T, p *Plan) {
 	}
 }
 
-// TestNamesMakeNoTwoStepsOne uses containers and volumes whose names resemble podctl's own step names.
-func TestNamesMakeNoTwoStepsOne(t *testing.T) {
+// TestStepNamesAreUnique uses containers and volumes whose names resemble podctl's own step names.
+func TestStepNamesAreUnique(t *testing.T) {
 	d := modeltest.Load(t, `apiVersion: v1
 kind: Pod
 metadata: {name: web}
@@ -396,9 +396,9 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	}
 }
 
-// TestSidecarsOutliveRegularContainersAlone checks that a debug container that does not end uses up no sidecar's grace
+// TestSidecarsDoNotWaitForDebugContainers checks that a debug container that does not end uses up no sidecar's grace
 // period (kubelet: newTerminationOrdering).
-func TestSidecarsOutliveRegularContainersAlone(t *testing.T) {
+func TestSidecarsDoNotWaitForDebugContainers(t *testing.T) {
 	d := modeltest.Load(t,
 		strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}",
 			1))
@@ -435,7 +435,7 @@ func TestHooksRunInAPodThatEnds(t *testing.T) {
 	}
 }
 
-func TestPostStartHoldsBackWhatComesAfter(t *testing.T) {
+func TestPostStartBlocksLaterContainers(t *testing.T) {
 	d := modeltest.Load(t,
 		strings.Replace(modeltest.WebPod, "{name: app, image: i:1}",
 			"{name: app, image: i:1, lifecycle: {postStart: {exec: {command: [a]}}}}", 1))

@@ -125,11 +125,11 @@ const (
 
 // found returns the resources that a runtime reports for a container. The runtime does not know the memory request, so
 // found takes the one applied last. Cpu amounts that are equal for the kernel are replaced by the wanted ones.
-func found(told, last *v1.ResourceRequirements, wanted v1.ResourceRequirements) v1.ResourceRequirements {
+func found(reported, last *v1.ResourceRequirements, wanted v1.ResourceRequirements) v1.ResourceRequirements {
 	if last == nil {
 		last = &wanted
 	}
-	r := v1.ResourceRequirements{Limits: maps.Clone(told.Limits), Requests: maps.Clone(told.Requests)}
+	r := v1.ResourceRequirements{Limits: maps.Clone(reported.Limits), Requests: maps.Clone(reported.Requests)}
 	if memory, ok := last.Requests[v1.ResourceMemory]; ok {
 		if r.Requests == nil {
 			r.Requests = v1.ResourceList{}

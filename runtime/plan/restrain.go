@@ -113,13 +113,13 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 		Unstartable: true,
 		Recheck:     recheckRest,
 	}
-	for _, lacks := range r.Desired.Unresolved() {
-		if lacks.Container == ref.Name {
-			h.Message, h.Lacks = lacks.Detail, true
+	for _, missing := range r.Desired.Unresolved() {
+		if missing.Container == ref.Name {
+			h.Message, h.MissingObject = missing.Detail, true
 			return h
 		}
-		if lacks.Volume != "" && lacks.Container == "" {
-			h.Reason, h.Message, h.Unstartable, h.Lacks = model.FailedMount, lacks.Detail, false, true
+		if missing.Volume != "" && missing.Container == "" {
+			h.Reason, h.Message, h.Unstartable, h.MissingObject = model.FailedMount, missing.Detail, false, true
 			return h
 		}
 	}
@@ -142,8 +142,8 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 func (r *restrainer) fault(ref podspec.ContainerRef) (model.Fault, bool) {
 	fault, known := r.Observed.Faults[ref.Name]
 	pulled := r.opts.pullPolicy(ref.ImagePullPolicy) == v1.PullAlways
-	told := fault.Volume && r.createSandbox // holdSandbox reports it for the whole pod.
-	return fault, known && !told && (!fault.ImageUser || !pulled)
+	reported := fault.Volume && r.createSandbox // holdSandbox reports it for the whole pod.
+	return fault, known && !reported && (!fault.ImageUser || !pulled)
 }
 
 // imageVolumeFault returns a message if the runtime cannot mount images as volumes. containerd can since 2.1.

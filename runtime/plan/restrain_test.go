@@ -43,8 +43,8 @@ func decisionText(d *decision) []string {
 
 const missingRef = ", env: [{name: A, valueFrom: {configMapKeyRef: {name: none, key: k}}}]"
 
-// TestWhatIsMissingHoldsAStart also checks that the container that would be replaced continues to run.
-func TestWhatIsMissingHoldsAStart(t *testing.T) {
+// TestMissingReferencesHoldAStart also checks that the container that would be replaced continues to run.
+func TestMissingReferencesHoldAStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		states, fields, pod string
 		set                 func(w *modeltest.World)
@@ -265,8 +265,8 @@ func TestDelayHoldsAStart(t *testing.T) {
 	}
 }
 
-// TestHoldsSayHowTheyEnd checks the fields that callers use instead of reasons.
-func TestHoldsSayHowTheyEnd(t *testing.T) {
+// TestEndsOfHolds checks the fields that callers use instead of reasons.
+func TestEndsOfHolds(t *testing.T) {
 	notReady := false
 	for name, c := range map[string]struct {
 		spec, states          string
@@ -389,9 +389,9 @@ func TestPodIsHeld(t *testing.T) {
 	}
 }
 
-// TestWhatStartsLaterIsProvenToo checks that containers of later passes are checked too if a new sandbox replaces
+// TestLaterContainersAreChecked checks that containers of later passes are checked too if a new sandbox replaces
 // running containers.
-func TestWhatStartsLaterIsProvenToo(t *testing.T) {
+func TestLaterContainersAreChecked(t *testing.T) {
 	for states, want := range map[string]string{
 		"seed=Exited app=Running log=Running": "[seed app log]",
 		"seed=Exited app=Exited log=Exited":   "[seed]",
@@ -408,9 +408,9 @@ func TestWhatStartsLaterIsProvenToo(t *testing.T) {
 	}
 }
 
-// TestRecreationNamesWhatStartsLater checks that the hold of a later container is reported although the init container
+// TestRecreationReportsLaterHolds checks that the hold of a later container is reported although the init container
 // starts now.
-func TestRecreationNamesWhatStartsLater(t *testing.T) {
+func TestRecreationReportsLaterHolds(t *testing.T) {
 	broken := strings.Replace(modeltest.WebPod, "{name: log, image: i:1}", "{name: log, image: i:1"+missingRef+"}", 1)
 	w := modeltest.New(modeltest.Load(t, broken)).
 		Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
@@ -421,8 +421,8 @@ func TestRecreationNamesWhatStartsLater(t *testing.T) {
 	}
 }
 
-// TestDecisionLeavesTheChoiceAlone checks that restrain works on a copy.
-func TestDecisionLeavesTheChoiceAlone(t *testing.T) {
+// TestRestrainCopiesTheChoice checks that restrain works on a copy.
+func TestRestrainCopiesTheChoice(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
 		Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Running")
 	edited(t, w, ladderPod(podspec.Regular, "Always", missingRef))

@@ -60,9 +60,9 @@ func TestRolloutRestart(t *testing.T) {
 	}
 }
 
-// TestRolloutRestartToCome checks that a restart in the future does nothing until then, and that ChangesAt has its
+// TestRolloutRestartInTheFuture checks that a restart in the future does nothing until then, and that ChangesAt has its
 // time.
-func TestRolloutRestartToCome(t *testing.T) {
+func TestRolloutRestartInTheFuture(t *testing.T) {
 	w := modeltest.New(restartedPod(t, "2026-05-04T12:30:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
 	w.Memory.Applied = restartedPod(t, "2026-05-04T10:30:00Z")
 	in := inputOf(w)

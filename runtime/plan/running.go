@@ -114,7 +114,7 @@ func (c *chooser) judgeResources(ref podspec.ContainerRef, rec *model.Container)
 // its effective result is no failure.
 func (c *chooser) vouchedFor(ref podspec.ContainerRef, rec *model.Container) bool {
 	verdict := c.Verdict(ref.Container, rec, model.Liveness)
-	return ref.LivenessProbe == nil || (verdict.Asked && verdict.Result != model.ProbeFailure)
+	return ref.LivenessProbe == nil || (verdict.HasRun && verdict.Result != model.ProbeFailure)
 }
 
 // stopFailed stops a container with a failed probe, and reports whether it did. An unknown result is no failure, and

@@ -251,9 +251,9 @@ func TestRegularContainersThatDoNotRun(t *testing.T) {
 	}
 }
 
-// TestWhatEndedIsStartedAnewIfItChanged checks that an edit removes the delay, and that a record of another sandbox is
+// TestChangedContainerStartsWithoutDelay checks that an edit removes the delay, and that a record of another sandbox is
 // reported.
-func TestWhatEndedIsStartedAnewIfItChanged(t *testing.T) {
+func TestChangedContainerStartsWithoutDelay(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
 		Sandbox("s0", 0, model.SandboxReady).States("app=Running x=Exited:1")
 	w.Memory.Applied = w.Desired

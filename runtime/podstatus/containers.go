@@ -20,7 +20,7 @@ type reporter struct{ *Pod }
 func (r *reporter) status(ref podspec.ContainerRef) v1.ContainerStatus {
 	newest := r.newestStarted(ref.Name)
 	if newest == nil {
-		if s, ok := r.remembered(ref); ok {
+		if s, ok := r.fromCheckpoint(ref); ok {
 			return s
 		}
 	}

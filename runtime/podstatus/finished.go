@@ -21,9 +21,9 @@ func (p *Pod) finished() *model.Completion {
 	return memory.Completion
 }
 
-// remembered returns the status of a container of a finished pod without a record in the runtime. A kubelet keeps the
-// status that it reported last (convertToAPIContainerStatuses). podctl keeps it in its checkpoint.
-func (r *reporter) remembered(ref podspec.ContainerRef) (v1.ContainerStatus, bool) {
+// fromCheckpoint returns the status of a container of a finished pod without a record in the runtime. A kubelet keeps
+// the status that it reported last (convertToAPIContainerStatuses). podctl keeps it in its checkpoint.
+func (r *reporter) fromCheckpoint(ref podspec.ContainerRef) (v1.ContainerStatus, bool) {
 	done := r.finished()
 	if done == nil || ref.Type == podspec.Ephemeral {
 		return v1.ContainerStatus{}, false

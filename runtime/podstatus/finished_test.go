@@ -51,8 +51,8 @@ func TestFinishedWithoutRecords(t *testing.T) {
 	}
 }
 
-// TestRecordsBeforeWhatIsRemembered checks that an existing record counts first.
-func TestRecordsBeforeWhatIsRemembered(t *testing.T) {
+// TestRecordsPrecedeTheCheckpoint checks that an existing record counts first.
+func TestRecordsPrecedeTheCheckpoint(t *testing.T) {
 	w := policy(t, v1.RestartPolicyNever).Sandbox("s0", 0, model.SandboxNotReady).States("app=Exited:4")
 	w.Memory.Completion = &model.Completion{
 		Phase:      v1.PodFailed,

@@ -79,8 +79,8 @@ func TestPhaseWithSidecars(t *testing.T) {
 	}
 }
 
-// TestPhaseOfWhatPodctlStopped checks that a container that podctl stopped to run again does not finish its pod.
-func TestPhaseOfWhatPodctlStopped(t *testing.T) {
+// TestPhaseOfStoppedContainers checks that a container that podctl stopped to run again does not finish its pod.
+func TestPhaseOfStoppedContainers(t *testing.T) {
 	for states, want := range map[string]v1.PodPhase{
 		"seed=Exited app=Exited log=Exited": v1.PodRunning, "seed=Exited app=Exited:1 log=Exited": v1.PodRunning,
 	} {
@@ -121,9 +121,9 @@ func TestStartErrorsDecideNoPhase(t *testing.T) {
 	}
 }
 
-// TestPhaseWhileRecordsGo checks that a deletion, which removes the records of a pod that ran, does not make it
+// TestPhaseDuringDeletion checks that a deletion, which removes the records of a pod that ran, does not make it
 // Pending. A pod that never ran stays Pending.
-func TestPhaseWhileRecordsGo(t *testing.T) {
+func TestPhaseDuringDeletion(t *testing.T) {
 	for _, test := range []struct {
 		deletion *model.Deletion
 		ran      map[string]string

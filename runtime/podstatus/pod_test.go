@@ -109,9 +109,9 @@ func TestRecordsAreFoundByName(t *testing.T) {
 	}
 }
 
-// TestHowFarThePodHasCome checks by the records of regular containers whether one existed, and whether initialization
-// is over.
-func TestHowFarThePodHasCome(t *testing.T) {
+// TestInitializationProgress checks by the records of regular containers whether one existed, and whether
+// initialization is over.
+func TestInitializationProgress(t *testing.T) {
 	for name, c := range map[string]struct {
 		container, sandbox string
 		state              model.ContainerState

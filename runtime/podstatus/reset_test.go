@@ -60,9 +60,9 @@ func TestLastStateAfterAReset(t *testing.T) {
 	}
 }
 
-// TestWhatWasReset checks that only a container that ran before, in the same sandbox and without a record since, was
-// reset.
-func TestWhatWasReset(t *testing.T) {
+// TestContainersThatWereReset checks that only a container that ran before, in the same sandbox and without a record
+// since, was reset.
+func TestContainersThatWereReset(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(w *modeltest.World)
 		want   bool
@@ -84,8 +84,8 @@ func TestWhatWasReset(t *testing.T) {
 	}
 }
 
-// TestResetIsUnderWay checks that a reset is in progress until the first container exists again.
-func TestResetIsUnderWay(t *testing.T) {
+// TestResetInProgress checks that a reset is in progress until the first container exists again.
+func TestResetInProgress(t *testing.T) {
 	for states, want := range map[string]string{
 		"":                         "waiting RestartingAllContainers",
 		"seed=Running":             "waiting PodInitializing",

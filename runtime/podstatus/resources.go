@@ -47,21 +47,21 @@ func (r *reporter) allocated(ref podspec.ContainerRef) v1.ResourceRequirements {
 
 // inForce returns the allocated resources with the values of the runtime, if there are any. The runtime has no memory
 // request, and no resources other than cpu and memory.
-func inForce(allocated v1.ResourceRequirements, told *v1.ResourceRequirements) *v1.ResourceRequirements {
+func inForce(allocated v1.ResourceRequirements, reported *v1.ResourceRequirements) *v1.ResourceRequirements {
 	r := allocated.DeepCopy()
-	if told == nil {
+	if reported == nil {
 		return r
 	}
-	replaceCPU(r.Limits, told.Limits, minMilliLimit)
-	replaceCPU(r.Requests, told.Requests, minMilliRequest)
-	if memory, ok := told.Limits[v1.ResourceMemory]; ok && r.Limits != nil {
+	replaceCPU(r.Limits, reported.Limits, minMilliLimit)
+	replaceCPU(r.Requests, reported.Requests, minMilliRequest)
+	if memory, ok := reported.Limits[v1.ResourceMemory]; ok && r.Limits != nil {
 		r.Limits[v1.ResourceMemory] = memory
 	}
 	return r
 }
 
-func replaceCPU(list, told v1.ResourceList, least int64) {
-	cpu, ok := told[v1.ResourceCPU]
+func replaceCPU(list, reported v1.ResourceList, least int64) {
+	cpu, ok := reported[v1.ResourceCPU]
 	if ok && list != nil && max(cpu.MilliValue(), list.Cpu().MilliValue()) > least {
 		list[v1.ResourceCPU] = cpu
 	}
@@ -84,9 +84,9 @@ func (r *reporter) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
 
 // recursiveMode reports whether mounts below a read-only mount are read-only too. Not every handler supports that
 // (kubelet: resolveRecursiveReadOnly).
-func (r *reporter) recursiveMode(asked *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
+func (r *reporter) recursiveMode(mode *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
 	handler := podspec.RuntimeHandler(r.Manifest)
-	if asked == nil || *asked == v1.RecursiveReadOnlyDisabled ||
+	if mode == nil || *mode == v1.RecursiveReadOnlyDisabled ||
 		!slices.Contains(r.Observed.Runtime.RecursiveReadOnly, handler) {
 		return v1.RecursiveReadOnlyDisabled
 	}

@@ -48,9 +48,9 @@ func amountText(r *v1.ResourceRequirements) string {
 func TestResourcesInForce(t *testing.T) {
 	manifest := "limits cpu=500m memory=64Mi requests cpu=100m memory=32Mi"
 	for name, c := range map[string]struct {
-		states string
-		told   *v1.ResourceRequirements
-		want   string
+		states      string
+		fromRuntime *v1.ResourceRequirements
+		want        string
 	}{
 		"no record":                   {"", nil, "unknown"},
 		"it has ended":                {"app=Exited", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, manifest},
@@ -75,7 +75,7 @@ func TestResourcesInForce(t *testing.T) {
 	} {
 		w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		for i := range w.Containers {
-			w.Containers[i].Resources = c.told
+			w.Containers[i].Resources = c.fromRuntime
 		}
 		got := shownOf(t, w, "app")
 		if amountText(got.Resources) != c.want {
@@ -88,11 +88,11 @@ func TestResourcesInForce(t *testing.T) {
 // for a limit, two for a request.
 func TestSmallAmountsOfCPU(t *testing.T) {
 	spec := "  containers: [{name: app, image: i:1, resources: {limits: {cpu: 5m}, requests: {cpu: 1m}}}]\n"
-	for told, want := range map[string]string{"10m": "limits cpu=5m requests cpu=1m", "11m": "limits cpu=11m requests cpu=1m"} {
+	for fromRuntime, want := range map[string]string{"10m": "limits cpu=5m requests cpu=1m", "11m": "limits cpu=11m requests cpu=1m"} {
 		w := web(t, spec).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
-		w.Containers[0].Resources = &v1.ResourceRequirements{Limits: amounts("cpu=" + told), Requests: amounts("cpu=2m")}
+		w.Containers[0].Resources = &v1.ResourceRequirements{Limits: amounts("cpu=" + fromRuntime), Requests: amounts("cpu=2m")}
 		if got := amountText(shownOf(t, w, "app").Resources); got != want {
-			t.Errorf("%s: %s", told, got)
+			t.Errorf("%s: %s", fromRuntime, got)
 		}
 	}
 }
@@ -150,8 +150,8 @@ func TestPodResources(t *testing.T) {
 	}
 }
 
-// TestResizedPodShowsWhatItWasGiven checks that the old values are shown until the edit of its resources is done.
-func TestResizedPodShowsWhatItWasGiven(t *testing.T) {
+// TestResizedPodShowsAppliedResources checks that the old values are shown until the edit of its resources is done.
+func TestResizedPodShowsAppliedResources(t *testing.T) {
 	w := web(t, "  resources: {limits: {cpu: \"2\"}}\n"+sizedSpec).Sandbox("s0", 0, model.SandboxReady).States("app=Running")
 	w.CgroupExists = new(true)
 	w.Memory.Actuated = &model.Actuated{Pod: &v1.ResourceRequirements{Limits: amounts("cpu=4"), Requests: amounts("cpu=3")}}

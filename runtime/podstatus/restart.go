@@ -81,12 +81,12 @@ func OutOfMemory(c *model.Container) bool { return c.Reason == "OOMKilled" }
 func (p *Pod) RestartsAll() bool {
 	return slices.ContainsFunc(Lasting(p.Manifest), func(ref podspec.ContainerRef) bool {
 		c := p.Newest(ref.Name)
-		return c != nil && c.State == model.Exited && AsksForAll(ref.Container, c)
+		return c != nil && c.State == model.Exited && TriggersRestartAll(ref.Container, c)
 	})
 }
 
-// AsksForAll reports whether the end of a container restarts all containers.
-func AsksForAll(spec *v1.Container, c *model.Container) bool {
+// TriggersRestartAll reports whether the end of a container restarts all containers.
+func TriggersRestartAll(spec *v1.Container, c *model.Container) bool {
 	rule, ok := matchingRule(spec, c.ExitCode)
 	return ok && rule.Action == v1.ContainerRestartRuleActionRestartAllContainers
 }

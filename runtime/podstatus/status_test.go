@@ -41,9 +41,9 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestAddressesThatStay checks that a pod whose sandbox has ended keeps its addresses, unless it gets others or has no
-// sandbox left.
-func TestAddressesThatStay(t *testing.T) {
+// TestAddressesOfEndedSandbox checks that a pod whose sandbox has ended keeps its addresses, unless it gets others or
+// has no sandbox left.
+func TestAddressesOfEndedSandbox(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	w.Sandboxes[0].IPs, w.Sandboxes[0].State = nil, model.SandboxNotReady
 	w.Memory.LastRun = &model.LastRun{IPs: []string{"10.0.0.2", "fd00::2"}}

@@ -11,8 +11,8 @@ import (
 // Verdict is the known result of one probe of one running container.
 type Verdict struct {
 	Result model.ProbeResult
-	// Asked reports whether the probe has run at all.
-	Asked bool
+	// HasRun reports whether the probe has run at all.
+	HasRun bool
 	// Stale reports whether a failure is too old to act on.
 	Stale bool
 	// Message describes the failure, and CountedAt is its time.
@@ -28,7 +28,7 @@ func (p *Pod) Verdict(spec *v1.Container, c *model.Container, t model.ProbeType)
 	if probe == nil || !ok {
 		return Verdict{Result: model.ProbeUnknown}
 	}
-	v := Verdict{Result: record.Result, Asked: true, CountedAt: record.CountedAt}
+	v := Verdict{Result: record.Result, HasRun: true, CountedAt: record.CountedAt}
 	if record.Result == model.ProbeFailure {
 		v.Stale = record.Stale(probe, p.Now, p.probedSince)
 		v.Message = failureText(t, record)

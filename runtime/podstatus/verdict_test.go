@@ -28,7 +28,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"passed": {
 			model.Liveness, &model.ProbeRecord{Result: model.ProbeSuccess, CountedAt: modeltest.Noon(), Message: "ok"},
-			Verdict{Result: model.ProbeSuccess, Asked: true, CountedAt: modeltest.Noon()},
+			Verdict{Result: model.ProbeSuccess, HasRun: true, CountedAt: modeltest.Noon()},
 		},
 		"failed": {
 			model.Liveness, &model.ProbeRecord{
@@ -38,7 +38,7 @@ func TestVerdict(t *testing.T) {
 			},
 			Verdict{
 				Result:    model.ProbeFailure,
-				Asked:     true,
+				HasRun:    true,
 				Message:   "liveness probe failed: refused",
 				CountedAt: modeltest.Noon().Add(-30 * time.Second),
 			},
@@ -47,7 +47,7 @@ func TestVerdict(t *testing.T) {
 			model.Liveness, &model.ProbeRecord{Result: model.ProbeFailure, CountedAt: modeltest.Noon().Add(-31 * time.Second)},
 			Verdict{
 				Result:    model.ProbeFailure,
-				Asked:     true,
+				HasRun:    true,
 				Stale:     true,
 				Message:   "liveness probe failed",
 				CountedAt: modeltest.Noon().Add(-31 * time.Second),
@@ -55,7 +55,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"undecided": {
 			model.Liveness, &model.ProbeRecord{Result: model.ProbeUnknown},
-			Verdict{Result: model.ProbeUnknown, Asked: true},
+			Verdict{Result: model.ProbeUnknown, HasRun: true},
 		},
 	} {
 		w := web(t, probed).Sandbox("s0", 0, model.SandboxReady)

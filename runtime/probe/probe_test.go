@@ -76,9 +76,9 @@ func TestHTTP(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	cases := map[string]struct {
-		path string
-		want Verdict
-		says string
+		path        string
+		want        Verdict
+		wantMessage string
 	}{
 		"200":                     {"/code/200", Success, ""},
 		"399":                     {"/code/399", Warning, "redirected"},
@@ -92,7 +92,7 @@ func TestHTTP(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := Runner{}.Run(t.Context(), httpGet(portOf(t, server.URL), c.path), local(&v1.Container{}))
-			if r.Verdict != c.want || !strings.Contains(r.Message, c.says) || strings.Contains(r.Message, "SECRET") {
+			if r.Verdict != c.want || !strings.Contains(r.Message, c.wantMessage) || strings.Contains(r.Message, "SECRET") {
 				t.Errorf("%s %q", r.Verdict, r.Message)
 			}
 		})
@@ -207,11 +207,11 @@ func TestGRPC(t *testing.T) {
 
 func TestExec(t *testing.T) {
 	cases := map[string]struct {
-		result ExecResult
-		err    error
-		want   Verdict
-		says   string
-		tries  int
+		result      ExecResult
+		err         error
+		want        Verdict
+		wantMessage string
+		tries       int
 	}{
 		"zero": {ExecResult{}, nil, Success, "", 1},
 		"one": {
@@ -230,7 +230,7 @@ func TestExec(t *testing.T) {
 			r := Runner{Exec: func(context.Context, string, []string, time.Duration) (ExecResult, error) { return c.result, c.err }}
 			p := &v1.Probe{TimeoutSeconds: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"a"}}}}
 			got := r.Run(t.Context(), p, local(&v1.Container{}))
-			if got.Verdict != c.want || !strings.Contains(got.Message, c.says) || got.Attempts != c.tries || len(got.Message) > 600 {
+			if got.Verdict != c.want || !strings.Contains(got.Message, c.wantMessage) || got.Attempts != c.tries || len(got.Message) > 600 {
 				t.Errorf("%s %q, %d attempts", got.Verdict, got.Message, got.Attempts)
 			}
 			if strings.Contains(got.Output, "exit code") || (got.Output == "") != (got.Message == "") {
@@ -276,7 +276,7 @@ func TestACommandThatGrowsIsNotRun(t *testing.T) {
 	}
 }
 
-func TestHookTakesAnyAnswer(t *testing.T) {
+func TestHookAcceptsAnyStatus(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}))

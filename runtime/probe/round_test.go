@@ -164,9 +164,9 @@ func TestResultsOfOtherProcesses(t *testing.T) {
 	}
 }
 
-// TestMemoryOfContainersThatAreGone checks that their records are dropped, except those that another process has added
-// since.
-func TestMemoryOfContainersThatAreGone(t *testing.T) {
+// TestRecordsOfMissingContainersAreDropped checks that their records are dropped, except those that another process has
+// added since.
+func TestRecordsOfMissingContainersAreDropped(t *testing.T) {
 	records := map[model.ProbeType]model.ProbeRecord{model.Liveness: {}}
 	j := &state.Checkpoint{Memory: model.Memory{Probes: Memory{"gone": records, "since": records}}}
 	before, there := Memory{"gone": records}, idsOf(&snapshot.Pod{})

@@ -24,7 +24,7 @@ func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 		ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
 		return refusal(model.SupplementalGroupsPolicyNotSupported,
 			"%w (spec.securityContext.supplementalGroupsPolicy; containerd 2.0 and newer support it)",
-			model.InKubeletWords("SupplementalGroupsPolicy=Strict is not supported in this node"))
+			model.KubeletErrorf("SupplementalGroupsPolicy=Strict is not supported in this node"))
 	}
 	if len(p.Node.Allocatable) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
 		for _, name := range slices.Sorted(maps.Keys(list)) {
 			wants, has := list[name], p.Node.Allocatable[name]
 			if podspec.IsExtendedResource(name) && wants.Cmp(has) > 0 {
-				return refusal(model.OutOf(name), "%s.resources: %w", ref.Path, model.InKubeletWords(
+				return refusal(model.OutOf(name), "%s.resources: %w", ref.Path, model.KubeletErrorf(
 					"Node didn't have enough resource: %s, requested: %d, used: 0, capacity: %d",
 					name, wants.Value(), has.Value()))
 			}
@@ -53,11 +53,11 @@ func (p *Prover) checkAppArmor(ref podspec.ContainerRef, config *runtimeapi.Cont
 	}
 	if !p.Node.AppArmor {
 		return refusal(model.AppArmor, "%s: %w", ref.Path,
-			model.InKubeletWords("Cannot enforce AppArmor: AppArmor is not enabled on the host"))
+			model.KubeletErrorf("Cannot enforce AppArmor: AppArmor is not enabled on the host"))
 	}
 	if name := profile.GetLocalhostRef(); name != "" && !isLoaded(loadedProfiles, name) {
 		return refusal(model.AppArmor, "%s: %w", ref.Path,
-			model.InKubeletWords("Cannot enforce AppArmor: profile %q is not loaded", name))
+			model.KubeletErrorf("Cannot enforce AppArmor: profile %q is not loaded", name))
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (p *Prover) input(
 	ref podspec.ContainerRef, attempt uint32, ips []string,
 ) (in criconfig.ContainerInput, err error) {
 	in = p.ContainerInput
-	in.Container, in.Attempt, in.PodIPs = ref, attempt, knownOr(ips, p.Desired.Pod)
+	in.Container, in.Attempt, in.PodIPs = ref, attempt, withPlaceholders(ips, p.Desired.Pod)
 	in.Paths.EtcHosts, in.Paths.TerminationLog, in.Paths.SubPaths = standIn, standIn, map[int]string{}
 	if in.Files, err = EnvFiles(p.Volumes, ref, notYet); err != nil {
 		return in, err
@@ -109,8 +109,8 @@ func (p *Prover) checkHostPaths(ref podspec.ContainerRef) error {
 	return nil
 }
 
-// knownOr replaces missing addresses of the future sandbox, because a check must not depend on them.
-func knownOr(ips []string, pod *v1.Pod) []string {
+// withPlaceholders replaces missing addresses of the future sandbox, because a check must not depend on them.
+func withPlaceholders(ips []string, pod *v1.Pod) []string {
 	if len(ips) > 0 || pod.Spec.HostNetwork {
 		return ips
 	}
@@ -133,7 +133,7 @@ func checkSeccomp(config *runtimeapi.ContainerConfig) error {
 	if err != nil {
 		// A kubelet finds this out when the runtime creates the container. The text is runc's.
 		return refusal(model.CreateContainerError, "securityContext.seccompProfile: %w",
-			model.InKubeletWords("cannot load seccomp profile %q: %w", profile.GetLocalhostRef(), err))
+			model.KubeletErrorf("cannot load seccomp profile %q: %w", profile.GetLocalhostRef(), err))
 	}
 	return file.Close()
 }

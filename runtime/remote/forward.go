@@ -37,7 +37,7 @@ func Forward(ctx context.Context, address string, f *Forwarding) error {
 	if err != nil {
 		return err
 	}
-	cause := heardErrors()
+	cause := collectErrors()
 	err = forwarder.ForwardPorts()
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // the user ended it
@@ -60,9 +60,9 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// heardErrors collects errors that the library reports only through a global handler: a connection that the pod
+// collectErrors collects errors that the library reports only through a global handler: a connection that the pod
 // refuses, after which the library closes all others. The returned function returns the first error.
-func heardErrors() func() error {
+func collectErrors() func() error {
 	first := make(chan error, 1)
 	keepFirst := func(_ context.Context, err error, _ string, _ ...any) {
 		select {

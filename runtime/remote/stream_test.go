@@ -38,7 +38,7 @@ func serve(t *testing.T, process func(channels []io.ReadWriteCloser)) (open func
 	return func() (string, error) { return server.URL, nil }
 }
 
-func say(channels []io.ReadWriteCloser, channel int, text string) {
+func writeChannel(channels []io.ReadWriteCloser, channel int, text string) {
 	_, _ = channels[channel].Write([]byte(text)) // The client may have gone.
 }
 
@@ -63,9 +63,9 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			open := serve(t, func(channels []io.ReadWriteCloser) {
-				say(channels, c.channel, "words")
+				writeChannel(channels, c.channel, "words")
 				if c.ends {
-					say(channels, 3, success)
+					writeChannel(channels, 3, success)
 				}
 				for !c.ends && t.Context().Err() == nil {
 					time.Sleep(time.Millisecond)

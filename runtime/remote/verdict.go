@@ -19,44 +19,44 @@ func spdyExecutor(u *url.URL, verdict *atomic.Bool) (remotecommand.Executor, err
 	if err != nil {
 		return nil, err
 	}
-	return remotecommand.NewSPDYExecutorForTransports(transport, &heardUpgrader{upgrader, verdict}, "POST", u)
+	return remotecommand.NewSPDYExecutorForTransports(transport, &observedUpgrader{upgrader, verdict}, "POST", u)
 }
 
-type heardUpgrader struct {
+type observedUpgrader struct {
 	spdy.Upgrader
 	verdict *atomic.Bool
 }
 
 // NewConnection creates a connection whose error stream is observed.
-func (h *heardUpgrader) NewConnection(resp *http.Response) (httpstream.Connection, error) {
+func (h *observedUpgrader) NewConnection(resp *http.Response) (httpstream.Connection, error) {
 	conn, err := h.Upgrader.NewConnection(resp)
 	if err != nil {
 		return nil, err
 	}
-	return &heardConnection{conn, h.verdict}, nil
+	return &observedConnection{conn, h.verdict}, nil
 }
 
-type heardConnection struct {
+type observedConnection struct {
 	httpstream.Connection
 	verdict *atomic.Bool
 }
 
 // CreateStream observes the stream that reports the end of a process.
-func (h *heardConnection) CreateStream(headers http.Header) (httpstream.Stream, error) {
+func (h *observedConnection) CreateStream(headers http.Header) (httpstream.Stream, error) {
 	stream, err := h.Connection.CreateStream(headers)
 	if err != nil || headers.Get(v1.StreamType) != v1.StreamTypeError {
 		return stream, err
 	}
-	return &heardStream{stream, h.verdict}, nil
+	return &observedStream{stream, h.verdict}, nil
 }
 
-type heardStream struct {
+type observedStream struct {
 	httpstream.Stream
 	verdict *atomic.Bool
 }
 
 // Read sets the verdict when data arrives.
-func (h *heardStream) Read(p []byte) (int, error) {
+func (h *observedStream) Read(p []byte) (int, error) {
 	n, err := h.Stream.Read(p)
 	if n > 0 {
 		h.verdict.Store(true)

@@ -98,7 +98,7 @@ func placeholders(d *podspec.Desired, pod state.Pod, node criconfig.Node) (crico
 func renderContainer(
 	in criconfig.ContainerInput, pod state.Pod, ref podspec.ContainerRef,
 ) (text json.RawMessage, err error) {
-	in.Container, in.Files, in.Paths.SubPaths = ref, criconfig.StandIns(ref, unknownFileValue), map[int]string{}
+	in.Container, in.Files, in.Paths.SubPaths = ref, criconfig.Placeholders(ref, unknownFileValue), map[int]string{}
 	for i := range ref.VolumeMounts {
 		if in.Paths.SubPaths[i], err = pod.SubPath(ref.VolumeMounts[i].Name, ref.Name, i); err != nil {
 			return nil, err

@@ -110,8 +110,8 @@ func TestRenderingChangesNoManifest(t *testing.T) {
 	}
 }
 
-// TestRuntimesCanDoWhatIsAsked checks that the assumed runtime has the handler of the pod.
-func TestRuntimesCanDoWhatIsAsked(t *testing.T) {
+// TestAssumedRuntimeHasTheHandler checks that the assumed runtime has the handler of the pod.
+func TestAssumedRuntimeHasTheHandler(t *testing.T) {
 	d := loadPod(t, strings.Replace(manifest, "hostUsers: false", "hostUsers: false\n  runtimeClassName: kata", 1))
 	node := renderNode(d.Pod, state.Layout{}, "")
 	want := criconfig.Handler{RecursiveReadOnlyMounts: true, UserNamespaces: true}

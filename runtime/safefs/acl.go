@@ -63,10 +63,10 @@ func (p *place) checkGroups() error {
 		entries = []aclEntry{{tag: aclGroupObj, permissions: aclWrite}}
 	}
 	for _, e := range entries {
-		if who := e.foreigner(p.stat.Gid); who != "" {
+		if writer := e.foreigner(p.stat.Gid); writer != "" {
 			return &UntrustedError{
 				Path:   p.path,
-				Reason: fmt.Sprintf("can be written by %s: check its content, then run chmod g-w %s", who, p.path),
+				Reason: fmt.Sprintf("can be written by %s: check its content, then run chmod g-w %s", writer, p.path),
 			}
 		}
 	}

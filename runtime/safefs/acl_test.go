@@ -47,10 +47,10 @@ func TestACLs(t *testing.T) {
 		group, mask uint16
 		want        string
 	}{
-		"a foreign user":                {aclEntry{aclUser, 7, nobody}, 5, 7, "can be written by user 65534 (ACL)"},
-		"a foreign group":               {aclEntry{aclGroup, 7, nobody}, 5, 7, "can be written by group 65534 (ACL)"},
-		"a foreign user who reads":      {aclEntry{aclUser, 5, nobody}, 7, 7, ""},
-		"a foreign user below the mask": {aclEntry{aclUser, 7, nobody}, 5, 5, ""},
+		"a foreign user":                {aclEntry{aclUser, 7, foreignUID}, 5, 7, "can be written by user 65534 (ACL)"},
+		"a foreign group":               {aclEntry{aclGroup, 7, foreignUID}, 5, 7, "can be written by group 65534 (ACL)"},
+		"a foreign user who reads":      {aclEntry{aclUser, 5, foreignUID}, 7, 7, ""},
+		"a foreign user below the mask": {aclEntry{aclUser, 7, foreignUID}, 5, 5, ""},
 		"root":                          {aclEntry{aclUser, 7, 0}, 5, 7, ""},
 		"the group of root":             {aclEntry{aclGroup, 7, 0}, 5, 7, ""},
 	} {

@@ -19,7 +19,7 @@
 //   - No method follows a symbolic link with that name, or waits for a pipe or a device.
 //   - Files are opened, created, renamed or removed in that very directory, even if its path leads elsewhere by now.
 //   - New files have their mode from the first moment, with any umask: setting it later would need a name, and another
-//     process may have replaced the file. Chmod, Give and GiveFile change the opened file.
+//     process may have replaced the file. Chmod, Give and SetFileGroup change the opened file.
 //
 // The caller checks mode, owner and group of the files in a Dir (Stat, Foreign).
 //

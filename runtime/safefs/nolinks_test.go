@@ -127,9 +127,9 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// TestWhatIsSwappedLeadsNowhere checks that files outside are never read, however fast a directory is exchanged with a
-// link.
-func TestWhatIsSwappedLeadsNowhere(t *testing.T) {
+// TestSwappedDirectoriesAreNotFollowed checks that files outside are never read, however fast a directory is exchanged
+// with a link.
+func TestSwappedDirectoriesAreNotFollowed(t *testing.T) {
 	root, outside := podTree(t)
 	if err := os.Symlink(outside+"/app", root+"/pod/link"); err != nil {
 		t.Fatal(err)

@@ -104,8 +104,8 @@ func (d opened) Give(group int, bits fs.FileMode) error {
 	return give(d.file, info.Mode(), group, bits)
 }
 
-// GiveFile sets the group of a file and adds bits to its mode. For a link it changes the link itself.
-func (d *Dir) GiveFile(name string, group int, bits fs.FileMode) error {
+// SetFileGroup sets the group of a file and adds bits to its mode. For a link it changes the link itself.
+func (d *Dir) SetFileGroup(name string, group int, bits fs.FileMode) error {
 	handle, info, err := d.Handle(name)
 	if err != nil {
 		return err

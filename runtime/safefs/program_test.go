@@ -54,7 +54,7 @@ func TestOpenProgram(t *testing.T) {
 	needsRoot(t)
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "his"), 0o755), os.WriteFile(filepath.Join(dir, "his/tool"), nil, 0o755),
-		os.WriteFile(filepath.Join(dir, "data"), nil, 0o644), os.Chown(filepath.Join(dir, "his"), nobody, nobody))
+		os.WriteFile(filepath.Join(dir, "data"), nil, 0o644), os.Chown(filepath.Join(dir, "his"), foreignUID, foreignUID))
 	for path, want := range map[string]string{
 		filepath.Join(dir, "his/tool"): "belongs to user 65534", filepath.Join(dir, "data"): "executable file not found",
 		dir: "executable file not found", filepath.Join(dir, "absent"): "executable file not found", "his/tool": "is not absolute",

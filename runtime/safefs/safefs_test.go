@@ -105,7 +105,7 @@ func TestModesAreExactUnderAnyUmask(t *testing.T) {
 	}
 }
 
-func TestLinksOnTheWay(t *testing.T) {
+func TestLinksInThePath(t *testing.T) {
 	base := t.TempDir()
 	for _, dir := range []string{"real/inner", "on"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
@@ -205,8 +205,9 @@ func TestNothingIsFollowed(t *testing.T) {
 	}
 }
 
-// TestADirIsNotItsPath checks that operations apply to the open directory, even if its path leads elsewhere by now.
-func TestADirIsNotItsPath(t *testing.T) {
+// TestDirStaysOpenWhenRenamed checks that operations apply to the open directory, even if its path leads elsewhere by
+// now.
+func TestDirStaysOpenWhenRenamed(t *testing.T) {
 	base, victim := t.TempDir(), t.TempDir()
 	path := filepath.Join(base, "dir")
 	if err := errors.Join(os.Mkdir(path, 0o755), os.WriteFile(filepath.Join(victim, "x"), nil, 0o600)); err != nil {
@@ -240,7 +241,7 @@ func TestADirIsNotItsPath(t *testing.T) {
 	}
 }
 
-func TestRenameTakesNobodysPlace(t *testing.T) {
+func TestRenameReplacesNothing(t *testing.T) {
 	base := t.TempDir()
 	d := open(t, base)
 	if err := errors.Join(d.Touch("a", 0o600), d.Touch("b", 0o600)); err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // This uid is another user.
-const nobody = 65534
+const foreignUID = 65534
 
 func needsRoot(t *testing.T) {
 	t.Helper()
@@ -42,21 +42,21 @@ func tree(t *testing.T) string {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t,
 		os.MkdirAll(at("own/sub"), 0o755), os.Mkdir(at("his"), 0o755), os.WriteFile(at("own/file"), []byte("own"), 0o600),
-		os.WriteFile(at("own/foreign"), nil, 0o600), os.Chown(at("own/foreign"), nobody, nobody),
+		os.WriteFile(at("own/foreign"), nil, 0o600), os.Chown(at("own/foreign"), foreignUID, foreignUID),
 		os.WriteFile(at("own/shared"), nil, 0o600), os.Chmod(at("own/shared"), 0o620),
 		os.Symlink("file", at("own/link")), os.Symlink("sub/../link", at("own/chain")), os.Symlink("loop", at("own/loop")),
 		os.Symlink(at("own/file"), at("his/link")), os.Symlink(at("own"), at("his/dir")), os.Symlink(at("his/link"), at("own/through")),
 		os.Symlink("/proc/thread-self/cwd", at("own/proc")), unix.Mkfifo(at("own/pipe"), 0o600), unix.Mkfifo(at("his/pipe"), 0o666),
 	)
 	for _, name := range []string{"his", "his/link", "his/dir", "his/pipe"} {
-		must(t, os.Lchown(at(name), nobody, nobody))
+		must(t, os.Lchown(at(name), foreignUID, foreignUID))
 	}
 	return dir
 }
 
-// TestOpenBelievesNobodyElse checks that a file, and each link on the way to it, must belong to root or the current
+// TestOpenRefusesOtherUsersFiles checks that a file, and each link on the way to it, must belong to root or the current
 // user.
-func TestOpenBelievesNobodyElse(t *testing.T) {
+func TestOpenRefusesOtherUsersFiles(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
 	t.Chdir(dir)
@@ -101,7 +101,7 @@ func TestOpenWhileLinksAreSwapped(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
 	file, link, spare := filepath.Join(dir, "his/file"), filepath.Join(dir, "his/link"), filepath.Join(dir, "his/spare")
-	must(t, os.WriteFile(file, []byte("his"), 0o600), os.Chown(file, nobody, nobody))
+	must(t, os.WriteFile(file, []byte("his"), 0o600), os.Chown(file, foreignUID, foreignUID))
 	stop := make(chan struct{})
 	swapped := make(chan error)
 	go func() {
@@ -128,15 +128,15 @@ func TestOpenWhileLinksAreSwapped(t *testing.T) {
 	must(t, <-swapped)
 }
 
-// TestCreateLeadsNowhereElse checks that a file is written where the caller asked, readable only for its owner, and
-// never behind another user's link.
-func TestCreateLeadsNowhereElse(t *testing.T) {
+// TestCreateDoesNotFollowForeignLinks checks that a file is written where the caller asked, readable only for its
+// owner, and never behind another user's link.
+func TestCreateDoesNotFollowForeignLinks(t *testing.T) {
 	needsRoot(t)
 	dir := tree(t)
 	t.Chdir(dir)
 	must(t, os.Mkdir("tmp", 0o700), os.Chmod("tmp", 0o1777),
-		os.Symlink(dir+"/victim", "tmp/dangling"), os.Lchown("tmp/dangling", nobody, nobody),
-		os.WriteFile("tmp/old", []byte("his"), 0o600), os.Chmod("tmp/old", 0o666), os.Chown("tmp/old", nobody, nobody))
+		os.Symlink(dir+"/victim", "tmp/dangling"), os.Lchown("tmp/dangling", foreignUID, foreignUID),
+		os.WriteFile("tmp/old", []byte("his"), 0o600), os.Chmod("tmp/old", 0o666), os.Chown("tmp/old", foreignUID, foreignUID))
 	for path, want := range map[string]string{
 		"new":          "",
 		"own/sub/new":  "",
@@ -199,7 +199,7 @@ func TestCreateWritesToStreams(t *testing.T) {
 	for _, f := range []*os.File{regular, writer} {
 		// With sudo it belongs to another user.
 		if os.Geteuid() == 0 {
-			must(t, f.Chown(nobody, nobody))
+			must(t, f.Chown(foreignUID, foreignUID))
 		}
 		path := filepath.Join(dir, "fd", strconv.Itoa(int(f.Fd())))
 		must(t, WriteFile(path, []byte("text")), f.Close())
@@ -229,7 +229,7 @@ func TestSockets(t *testing.T) {
 		return path
 	}
 	own, his, link := listen("own/s"), listen("his/s"), filepath.Join(dir, "his/l")
-	must(t, os.Chown(his, nobody, nobody), os.Symlink(own, link), os.Lchown(link, nobody, nobody))
+	must(t, os.Chown(his, foreignUID, foreignUID), os.Symlink(own, link), os.Lchown(link, foreignUID, foreignUID))
 	for path, want := range map[string]struct{ is, trusted bool }{
 		own: {true, true}, his: {true, false}, link: {false, false}, dir + "/own/file": {false, true}, "/absent": {false, true},
 	} {
@@ -264,11 +264,11 @@ func TestCheckParents(t *testing.T) {
 	for _, name := range []string{"his/own", "open/own", "sticky/own", "own/own", "group/own", "roots/own", "sticky-group/own"} {
 		must(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 	}
-	must(t, os.Chown(dir+"/his", nobody, nobody), os.Chmod(dir+"/open", 0o777),
+	must(t, os.Chown(dir+"/his", foreignUID, foreignUID), os.Chmod(dir+"/open", 0o777),
 		os.Chmod(dir+"/sticky", os.ModeSticky|0o777), os.Symlink("his/own", dir+"/link"),
 		os.Symlink("open/back", dir+"/chain"), os.Symlink("../own/own", dir+"/open/back"))
-	must(t, os.Chown(dir+"/group", 0, nobody), os.Chmod(dir+"/group", 0o775), os.Chmod(dir+"/roots", 0o775),
-		os.Chown(dir+"/sticky-group", 0, nobody), os.Chmod(dir+"/sticky-group", os.ModeSticky|0o775))
+	must(t, os.Chown(dir+"/group", 0, foreignUID), os.Chmod(dir+"/group", 0o775), os.Chmod(dir+"/roots", 0o775),
+		os.Chown(dir+"/sticky-group", 0, foreignUID), os.Chmod(dir+"/sticky-group", os.ModeSticky|0o775))
 	for path, want := range map[string]string{
 		"group/own":             "can be written by group 65534",
 		"group/own/deep/absent": "can be written by group 65534",
@@ -309,12 +309,12 @@ func TestLookPath(t *testing.T) {
 			os.WriteFile(name, []byte("#!/bin/sh\n"), 0o600), os.Chmod(name, mode), os.Chown(name, owner, owner))
 	}
 	program("own/tool", 0, 0o755)
-	program("own/his", nobody, 0o755)
+	program("own/his", foreignUID, 0o755)
 	program("own/shared", 0, 0o775)
 	program("own/data", 0, 0o644)
 	program("his/tool", 0, 0o755)
 	program("open/tool", 0, 0o755)
-	must(t, os.Chown("his", nobody, nobody), os.Chmod("open", 0o777), os.Symlink(dir+"/his/tool", "own/linked"))
+	must(t, os.Chown("his", foreignUID, foreignUID), os.Chmod("open", 0o777), os.Symlink(dir+"/his/tool", "own/linked"))
 	at := func(names ...string) string {
 		for i := range names {
 			names[i] = filepath.Join(dir, names[i])

@@ -310,15 +310,15 @@ func (t *Taken) freePort(s *v1.Service, port *v1.ServicePort) (int32, error) {
 	for i := range uint32(ports) {
 		number := firstPort + int32((begin+i)%ports) //nolint:gosec // below 1<<16
 		p := podspec.Port{Protocol: port.Protocol, Number: number}
-		if t.Owner(p)+t.process(p) == "" && !asks(s, port.Protocol, number) {
+		if t.Owner(p)+t.process(p) == "" && !requestsPort(s, port.Protocol, number) {
 			return number, nil
 		}
 	}
 	return 0, &TakenError{s.Namespace + "/" + s.Name, "spec.ports", "all node ports are taken: delete some Services"}
 }
 
-// asks reports whether a Service requests a node port, or has just been assigned it.
-func asks(s *v1.Service, protocol v1.Protocol, number int32) bool {
+// requestsPort reports whether a Service requests a node port, or has just been assigned it.
+func requestsPort(s *v1.Service, protocol v1.Protocol, number int32) bool {
 	return slices.ContainsFunc(s.Spec.Ports, func(p v1.ServicePort) bool {
 		return p.Protocol == protocol && p.NodePort == number
 	})

@@ -79,7 +79,7 @@ const hostsHead = "\n# Services, by podctl.\n"
 //     domain.
 //   - A short name of the pod's own namespace is left out if it is a name of the pod, the node or a loopback address.
 func Hosts(pod *v1.Pod, node string, names []Name) []byte {
-	if len(names) == 0 || !asksCluster(pod) {
+	if len(names) == 0 || !usesClusterDNS(pod) {
 		return nil
 	}
 	var b strings.Builder
@@ -157,8 +157,8 @@ func WithHosts(file, lines []byte) []byte {
 	return whole
 }
 
-// asksCluster reports whether a pod would use the DNS of a cluster (kubelet: getPodDNSType).
-func asksCluster(pod *v1.Pod) bool {
+// usesClusterDNS reports whether a pod would use the DNS of a cluster (kubelet: getPodDNSType).
+func usesClusterDNS(pod *v1.Pod) bool {
 	switch pod.Spec.DNSPolicy {
 	case v1.DNSClusterFirstWithHostNet:
 		return true

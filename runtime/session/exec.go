@@ -119,7 +119,7 @@ func (x *Sessions) Attach(ctx context.Context, desired *podspec.Desired, contain
 		return err
 	}
 	patient := *s
-	patient.In = remote.Lingering(s.In)
+	patient.In = remote.DelayEnd(s.In)
 	return remote.Carry(ctx, &patient, func() (string, error) {
 		reply, err := x.client.Attach(ctx, &runtimeapi.AttachRequest{
 			ContainerId: id, Tty: s.Terminal,

@@ -318,7 +318,7 @@ func TestForwardingNeedsASandbox(t *testing.T) {
 // TestCommandsThatDoNotRun checks that the outer layers of the runtime's message are removed, and that a missing
 // program is distinguished from other failures.
 func TestCommandsThatDoNotRun(t *testing.T) {
-	for said, c := range map[string]struct {
+	for output, c := range map[string]struct {
 		want    string
 		missing bool
 	}{
@@ -330,9 +330,9 @@ func TestCommandsThatDoNotRun(t *testing.T) {
 		"exec /x: no such file or directory": {"exec /x: no such file or directory", true},
 		"permission denied":                  {"permission denied", false},
 	} {
-		e := &ExecError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Container: "a", Command: "x", Err: errors.New(said)}
+		e := &ExecError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Container: "a", Command: "x", Err: errors.New(output)}
 		if e.Error() != "pod ns/web: container a: running x: "+c.want || e.NoCommand() != c.missing {
-			t.Errorf("%q: %v, missing %t", said, e, e.NoCommand())
+			t.Errorf("%q: %v, missing %t", output, e, e.NoCommand())
 		}
 	}
 	lost := &LostPodError{Pod: model.PodRef{Namespace: "ns", Name: "web"}, Err: errors.New("it was stopped")}

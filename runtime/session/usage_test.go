@@ -48,7 +48,7 @@ func container(id, name string, state runtimeapi.ContainerState, restarts string
 	}
 }
 
-func TestUsageIsOfTheNewestContainer(t *testing.T) {
+func TestUsageOfNewestContainer(t *testing.T) {
 	d := &podspec.Desired{Pod: &v1.Pod{Spec: v1.PodSpec{
 		InitContainers: []v1.Container{{Name: "seed"}},
 		Containers:     []v1.Container{{Name: "app"}, {Name: "dead"}, {Name: "new"}},

@@ -8,9 +8,9 @@ import (
 	"github.com/podctl/podctl/podspec/redaction"
 )
 
-// TestReasonsStay checks that a state with the same text as a Secret's value stays, and that other reasons of the
-// runtime are redacted.
-func TestReasonsStay(t *testing.T) {
+// TestKnownReasonsAreNotRedacted checks that a state with the same text as a Secret's value stays, and that other
+// reasons of the runtime are redacted.
+func TestKnownReasonsAreNotRedacted(t *testing.T) {
 	s := &Pod{Containers: []Container{
 		{Status: &runtimeapi.ContainerStatus{Reason: "OOMKilled", Message: "was OOMKilled"}},
 		{Status: &runtimeapi.ContainerStatus{Reason: "it was OOMKilled"}},

@@ -15,24 +15,24 @@ import (
 func TestWithholdIsForPodctlsOwn(t *testing.T) {
 	own := map[string]string{criconfig.AnnotationContainerSpecHash: "x"}
 	for name, c := range map[string]struct {
-		annotations map[string]string
-		unreadable  bool
-		said, want  string
+		annotations  map[string]string
+		unreadable   bool
+		output, want string
 	}{
 		"podctl's":             {own, false, "words", redaction.Withheld},
 		"podctl's, and silent": {own, false, "", ""},
 		"a kubelet's":          {nil, false, "words", "words"},
 		"a damaged checkpoint": {nil, true, "words", redaction.Withheld},
 	} {
-		status := &runtimeapi.ContainerStatus{Annotations: c.annotations, Message: c.said, Reason: "Error"}
+		status := &runtimeapi.ContainerStatus{Annotations: c.annotations, Message: c.output, Reason: "Error"}
 		s := &Pod{
 			Checkpoint: &state.Checkpoint{Unreadable: c.unreadable},
-			Containers: []Container{{Status: status, TerminationMessage: c.said}},
+			Containers: []Container{{Status: status, TerminationMessage: c.output}},
 		}
 		s.Withhold()
 		got := s.Containers[0]
 		if got.TerminationMessage != c.want || got.Status.GetMessage() != c.want ||
-			got.Status.GetReason() != "Error" || status.GetMessage() != c.said {
+			got.Status.GetReason() != "Error" || status.GetMessage() != c.output {
 			t.Errorf("%s: %q %q", name, got.TerminationMessage, got.Status)
 		}
 	}

@@ -81,8 +81,8 @@ type InFlight struct {
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
 }
 
-// Settle records the attempt in flight under a name as created. Without one it changes nothing.
-func (j *Checkpoint) Settle(name string) {
+// MarkCreated records the attempt in flight under a name as created. Without one it changes nothing.
+func (j *Checkpoint) MarkCreated(name string) {
 	begun, ok := j.InFlight[name]
 	if !ok || j.Actuated == nil {
 		return

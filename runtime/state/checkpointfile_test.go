@@ -63,9 +63,9 @@ func TestFailedWriteKeepsPreviousCheckpoint(t *testing.T) {
 	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
 		t.Fatal(err)
 	}
-	said, err := os.ReadFile(report(l))
-	if err != nil || !strings.Contains(string(said), "the previous one is kept") {
-		t.Fatalf("writing beyond the limit: %q (%v), want an error that names the kept file", said, err)
+	output, err := os.ReadFile(report(l))
+	if err != nil || !strings.Contains(string(output), "the previous one is kept") {
+		t.Fatalf("writing beyond the limit: %q (%v), want an error that names the kept file", output, err)
 	}
 	j, err := pod.Checkpoint().Read()
 	if err != nil || j.Generation != 1 {
@@ -82,9 +82,9 @@ func TestFailedFirstWriteKeepsNothing(t *testing.T) {
 	if err := otherProcess(t, "fillDisk", l).Run(); err != nil {
 		t.Fatal(err)
 	}
-	said, err := os.ReadFile(report(l))
-	if err != nil || !strings.Contains(string(said), "writing the checkpoint") || strings.Contains(string(said), "kept") {
-		t.Errorf("writing beyond the limit: %q (%v)", said, err)
+	output, err := os.ReadFile(report(l))
+	if err != nil || !strings.Contains(string(output), "writing the checkpoint") || strings.Contains(string(output), "kept") {
+		t.Errorf("writing beyond the limit: %q (%v)", output, err)
 	}
 }
 
@@ -95,7 +95,7 @@ func writeBeyondLimit(l Layout) {
 	if err == nil {
 		err = l.Pod(testUID).Checkpoint().Write(&Checkpoint{Memory: model.Memory{Generation: 2}, Source: strings.Repeat("x", 5000)})
 	}
-	say(l, err)
+	reportResult(l, err)
 }
 
 func TestLeftoversOfAKilledWriterGo(t *testing.T) {
@@ -135,7 +135,7 @@ func TestRemoveCheckpointRemovesThePodAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestRemoveCheckpointSaysThatSomethingIsLeft(t *testing.T) {
+func TestRemoveCheckpointReportsLeftovers(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)

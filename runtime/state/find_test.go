@@ -73,8 +73,8 @@ func TestPodsThatCannotBeListedAreAnError(t *testing.T) {
 	}
 }
 
-// TestNotFoundSaysWhatToUse checks the advice for kubectl's names of other kinds, which are not names of pods.
-func TestNotFoundSaysWhatToUse(t *testing.T) {
+// TestNotFoundAdvice checks the advice for kubectl's names of other kinds, which are not names of pods.
+func TestNotFoundAdvice(t *testing.T) {
 	for name, want := range map[string]string{
 		"default/web":         "has not applied a pod of that name",
 		"default/pods":        "without their kind",

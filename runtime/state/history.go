@@ -95,8 +95,8 @@ func (h *History) Add(events ...PodEvent) {
 	h.Events = h.Events[max(0, len(h.Events)-eventsMax):]
 }
 
-// ToldSince reports whether the history has an equal event at or after a time.
-func (h *History) ToldSince(since time.Time, e PodEvent) bool {
+// HasSince reports whether the history has an equal event at or after a time.
+func (h *History) HasSince(since time.Time, e PodEvent) bool {
 	for _, old := range h.Events {
 		if sameEvent(&old, &e) && !old.Last.Before(since) {
 			return true
@@ -106,7 +106,7 @@ func (h *History) ToldSince(since time.Time, e PodEvent) bool {
 }
 
 func sameEvent(a, b *PodEvent) bool {
-	return a.Type == b.Type && a.Reason == b.Reason && a.Container == b.Container && sayTheSame(a.Message, b.Message)
+	return a.Type == b.Type && a.Reason == b.Reason && a.Container == b.Container && equivalent(a.Message, b.Message)
 }
 
 // spanSandbox is the kind of the step that creates a sandbox.
@@ -120,7 +120,7 @@ var passing = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`exec "[0-9a-f]{64}"|\S+ ago`)
 })
 
-func sayTheSame(a, b string) bool {
+func equivalent(a, b string) bool {
 	return a == b || passing().ReplaceAllString(a, "") == passing().ReplaceAllString(b, "")
 }
 

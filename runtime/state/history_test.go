@@ -33,9 +33,9 @@ func TestEventsAreCountedAndBounded(t *testing.T) {
 	}
 }
 
-// TestEventsThatSayTheSameAreOne checks that events that differ only in the id of a command's run or in elapsed time
+// TestEquivalentEventsAreMerged checks that events that differ only in the id of a command's run or in elapsed time
 // are equal.
-func TestEventsThatSayTheSameAreOne(t *testing.T) {
+func TestEquivalentEventsAreMerged(t *testing.T) {
 	for text, pair := range map[string][2]string{
 		"runs": {
 			`failed to start exec "` + strings.Repeat("a", 64) + `": no such file`,

@@ -90,9 +90,9 @@ func logWork(pod Pod) map[string]func() error {
 	}
 }
 
-// TestLogsLeadNowhere puts links, pipes and files in place of log directories, as a container that ships logs could. It
-// checks that nothing outside the log root changes, and that the pod can be deleted.
-func TestLogsLeadNowhere(t *testing.T) {
+// TestLogsDoNotFollowLinks puts links, pipes and files in place of log directories, as a container that ships logs
+// could. It checks that nothing outside the log root changes, and that the pod can be deleted.
+func TestLogsDoNotFollowLinks(t *testing.T) {
 	places := map[string]func(p Pod) string{
 		"the pod's directory":       func(p Pod) string { return ok(p.Logs("default", "web").Dir()) },
 		"the container's directory": func(p Pod) string { return ok(p.Logs("default", "web").ContainerDir("app")) },
@@ -195,8 +195,9 @@ func swap(link, path string) {
 	}
 }
 
-// TestClaimsAreNoPaths checks that a claimName that is a path is never opened, created, removed or listed.
-func TestClaimsAreNoPaths(t *testing.T) {
+// TestClaimNamesThatArePathsAreRefused checks that a claimName that is a path is never opened, created, removed or
+// listed.
+func TestClaimNamesThatArePathsAreRefused(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
 	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
@@ -396,8 +397,8 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 	}
 }
 
-// TestLocksOfPodctlsOwnAreNoPods checks that no pod can have the name of one of podctl's own locks.
-func TestLocksOfPodctlsOwnAreNoPods(t *testing.T) {
+// TestReservedLockNames checks that no pod can have the name of one of podctl's own locks.
+func TestReservedLockNames(t *testing.T) {
 	l := newLayout(t)
 	ports, err := l.Locks().Ports(t.Context())
 	if err != nil {
@@ -583,9 +584,9 @@ func TestStateBelowADirectoryOfAnotherUser(t *testing.T) {
 	}
 }
 
-// TestWhatLiesInThePlaceOfALogGoes checks that other files in place of a log are removed, because the runtime opens any
+// TestFilesInPlaceOfALogAreRemoved checks that other files in place of a log are removed, because the runtime opens any
 // file with that name.
-func TestWhatLiesInThePlaceOfALogGoes(t *testing.T) {
+func TestFilesInPlaceOfALogAreRemoved(t *testing.T) {
 	l := newLayout(t)
 	pod, victim := l.Pod(testUID), filepath.Join(t.TempDir(), "victim")
 	if err := pod.Logs("default", "web").Make("app"); err != nil {

@@ -41,8 +41,8 @@ func (p Pods) known() ([]Pod, error) {
 	}), nil
 }
 
-// Remembered returns the uids of the pods with a checkpoint, in order.
-func (p Pods) Remembered() ([]types.UID, error) {
+// CheckpointUIDs returns the uids of the pods with a checkpoint, in order.
+func (p Pods) CheckpointUIDs() ([]types.UID, error) {
 	pods, err := p.known()
 	uids := make([]types.UID, 0, len(pods))
 	for _, pod := range pods {
@@ -126,12 +126,12 @@ func (l Layout) Health() Health {
 		if entry.Err != nil {
 			h.Unreadable = append(h.Unreadable, entry.Err)
 		}
-		h.lookAt(l, l.Pod(entry.UID).Checkpoint().Path())
+		h.check(l, l.Pod(entry.UID).Checkpoint().Path())
 	}
 	return h
 }
 
-func (h *Health) lookAt(l Layout, checkpoint string) {
+func (h *Health) check(l Layout, checkpoint string) {
 	info, err := l.dir().Lstat(checkpoint)
 	if err != nil {
 		return

@@ -43,11 +43,11 @@ type Locks struct{ layout Layout }
 
 // Pod waits for the lock of a pod like Pod.Lock. If that takes longer than filelock.Patience, it calls tell once with
 // the holder.
-func (s Locks) Pod(ctx context.Context, p Pod, tell func(holder string)) (*filelock.Lock, error) {
+func (s Locks) Pod(ctx context.Context, p Pod, notify func(holder string)) (*filelock.Lock, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	lock, err := s.take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, tell)
+	lock, err := s.take(ctx, filelock.File{Path: p.lockFile(), Keeps: p.HasDir}, notify)
 	if lock != nil {
 		// Leftovers of a killed writer do no harm, and the next holder tries again.
 		_ = errors.Join(
@@ -102,12 +102,12 @@ func (s Locks) make() error {
 }
 
 // take creates the directory and waits for a lock.
-func (s Locks) take(ctx context.Context, of filelock.File, tell func(holder string)) (*filelock.Lock, error) {
+func (s Locks) take(ctx context.Context, of filelock.File, notify func(holder string)) (*filelock.Lock, error) {
 	if err := s.make(); err != nil {
 		return nil, err
 	}
 	of.Command, of.In = s.layout.Command, s.layout.dir().In
-	return filelock.Take(ctx, of, tell)
+	return filelock.Take(ctx, of, notify)
 }
 
 // takeOwn takes a lock that belongs to no pod. It removes leftovers of a holder that was killed while writing.

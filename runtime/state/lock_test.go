@@ -58,7 +58,7 @@ func otherProcess(t *testing.T, role string, l Layout, args ...string) *exec.Cmd
 func report(l Layout) string { return filepath.Join(filepath.Dir(l.Root), "report") }
 
 // say writes the result to the report file. Errors are ignored, because they could not be reported.
-func say(l Layout, err error) {
+func reportResult(l Layout, err error) {
 	_ = os.WriteFile(report(l)+".new", []byte(fmt.Sprint(err)), 0o600)
 	_ = os.Rename(report(l)+".new", report(l))
 }
@@ -66,7 +66,7 @@ func say(l Layout, err error) {
 // holdLock locks, reports that, and waits to be killed.
 func holdLock(l Layout) {
 	lock, err := l.Pod(testUID).Lock(context.Background())
-	say(l, err)
+	reportResult(l, err)
 	time.Sleep(time.Minute)
 	if lock != nil {
 		_ = lock.Unlock()
@@ -110,7 +110,7 @@ func mustLock(t *testing.T, pod Pod) *filelock.Lock {
 	return lock
 }
 
-func TestLockNamesItsHolderToOneWhoGivesUp(t *testing.T) {
+func TestLockTimeoutNamesHolder(t *testing.T) {
 	l := newLayout(t)
 	holder := startHolder(t, l)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -238,7 +238,7 @@ func TestLockIsNotStarved(t *testing.T) {
 	greedy.Wait()
 }
 
-func TestLockFileStaysUntilThePodIsGone(t *testing.T) {
+func TestLockFileIsRemovedWithThePod(t *testing.T) {
 	pod := newLayout(t).Pod(testUID)
 	lock := mustLock(t, pod)
 	if err := errors.Join(pod.come(), lock.Unlock()); err != nil {

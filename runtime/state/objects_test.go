@@ -59,8 +59,8 @@ func TestObjectsAreKept(t *testing.T) {
 	}
 }
 
-// TestObjectsAreNoPaths checks that paths and reserved names are refused.
-func TestObjectsAreNoPaths(t *testing.T) {
+// TestObjectNamesThatArePathsAreRefused checks that paths and reserved names are refused.
+func TestObjectNamesThatArePathsAreRefused(t *testing.T) {
 	s := newLayout(t).Objects()
 	victim := victimTree(t)
 	unchanged := wantUnchanged(t, victim)
@@ -149,8 +149,8 @@ func TestWhenObjectsChanged(t *testing.T) {
 	}
 }
 
-// TestListsWhileObjectsGo checks that removing an object with its directories during a list hides no other object.
-func TestListsWhileObjectsGo(t *testing.T) {
+// TestListDuringRemoval checks that removing an object with its directories during a list hides no other object.
+func TestListDuringRemoval(t *testing.T) {
 	s := newLayout(t).Objects()
 	kept, gone := ObjectKey{"z", podspec.KindSecret, "a"}, ObjectKey{"a", podspec.KindSecret, "a"}
 	if err := s.Write(kept, []byte("{}")); err != nil {

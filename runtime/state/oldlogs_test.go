@@ -63,7 +63,7 @@ func TestRemoveLogsRemovesOneAttempt(t *testing.T) {
 	}
 }
 
-func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
+func TestArchivedLogsAreReadable(t *testing.T) {
 	l := newLayout(t)
 	pod, other := l.Pod(testUID), l.Pod("other")
 	writeLogs(t, pod, "default", "web")
@@ -86,7 +86,7 @@ func TestLogsSetAsideAreOutOfTheWayAndReadable(t *testing.T) {
 	}
 }
 
-func TestLogsSetAsideAreNotSeenByShippers(t *testing.T) {
+func TestArchivedLogsAreHiddenFromShippers(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
 	writeLogs(t, pod, "default", "web")
@@ -99,7 +99,7 @@ func TestLogsSetAsideAreNotSeenByShippers(t *testing.T) {
 	}
 }
 
-func TestOnlyTheNewestLogsSetAsideAreKept(t *testing.T) {
+func TestOnlyNewestArchivedLogsAreKept(t *testing.T) {
 	l := newLayout(t)
 	pod, other := l.Pod(testUID), l.Pod(testUID+"0")
 	writeLogs(t, other, "default", "web")
@@ -121,7 +121,7 @@ func TestOnlyTheNewestLogsSetAsideAreKept(t *testing.T) {
 	}
 }
 
-func TestSettingAsideTwiceAtTheSameTime(t *testing.T) {
+func TestArchiveTwiceAtTheSameTime(t *testing.T) {
 	l := newLayout(t)
 	pod := l.Pod(testUID)
 	for range 2 {
@@ -135,7 +135,7 @@ func TestSettingAsideTwiceAtTheSameTime(t *testing.T) {
 	}
 }
 
-func TestSettingAsideNothing(t *testing.T) {
+func TestArchiveNothing(t *testing.T) {
 	l := newLayout(t)
 	if err := l.Pod(testUID).Logs("default", "web").Archive(testTime()); err != nil {
 		t.Error(err)

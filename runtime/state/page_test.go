@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestTheStatePageNamesWhatLiesThere checks that docs/state.md has a row for every file that podctl reads or writes
+// TestStatePageListsEveryFile checks that docs/state.md has a row for every file that podctl reads or writes
 // below its state directory.
-func TestTheStatePageNamesWhatLiesThere(t *testing.T) {
+func TestStatePageListsEveryFile(t *testing.T) {
 	page, err := os.ReadFile("../../docs/state.md")
 	if err != nil {
 		t.Fatal(err)

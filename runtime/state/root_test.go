@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-func TestRootIsForItsOwnerAloneWhateverTheUmask(t *testing.T) {
+func TestRootIsOwnerOnlyUnderAnyUmask(t *testing.T) {
 	for name, mask := range map[string]int{"open": 0, "usual": 0o022, "strict": 0o077} {
 		t.Run(name, func(t *testing.T) {
 			l := newLayout(t)
@@ -84,7 +84,7 @@ func TestRootMayBeReadableByOthers(t *testing.T) {
 	wantMode(t, l.Pod(testUID).Checkpoint().Path(), 0o600)
 }
 
-func TestRootMayBeALinkOfOnesOwn(t *testing.T) {
+func TestRootMayBeAnOwnLink(t *testing.T) {
 	l := newLayout(t)
 	target := filepath.Join(t.TempDir(), "real")
 	if err := os.Mkdir(target, 0o700); err != nil {

@@ -92,7 +92,7 @@ func TestRangesDoNotOverlap(t *testing.T) {
 // TestRangesThatCannotBeRead checks that an unreadable range is reported with its file and advice, and that no other
 // pod gets ids meanwhile.
 func TestRangesThatCannotBeRead(t *testing.T) {
-	for text, says := range map[string]string{
+	for text, wantMessage := range map[string]string{
 		"":   "unexpected end of JSON input",
 		"{}": "it has 0 ranges, and one is expected",
 		`{"uidMappings":[{"hostId":65536,"length":65536},{"hostId":231072,"length":65536}]}`: "it has 2 ranges, and one is expected",
@@ -108,7 +108,7 @@ func TestRangesThatCannotBeRead(t *testing.T) {
 		_, _, own := damaged.IDs().Read()
 		_, others := l.Pod("b").IDs().Allocate(t.Context())
 		for _, err := range []error{own, others} {
-			for _, part := range []string{damaged.IDs().path(), "it is damaged", says, "delete the pod"} {
+			for _, part := range []string{damaged.IDs().path(), "it is damaged", wantMessage, "delete the pod"} {
 				if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "%!") {
 					t.Errorf("%q: %v lacks %q", text, err, part)
 				}

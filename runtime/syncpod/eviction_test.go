@@ -85,9 +85,9 @@ func TestEviction(t *testing.T) {
 		t.Errorf("steps %s, grace %d, %v", kinds(o.Plan), *o.Plan.Steps[0].GracePeriodSeconds, o.Err())
 	}
 	l.checkEvicted(full)
-	anew, err := l.Apply(t.Context(), loadPod(t, full), executor.Options{Options: plan.Options{Restart: []string{"a"}}})
-	if err != nil || anew.Err() != nil || !strings.HasSuffix(kinds(anew.Plan), "RunSandbox StartContainer") || anew.Plan.Attempt != 0 {
-		t.Fatalf("a restart: %s %v", kinds(anew.Plan), err)
+	recreated, err := l.Apply(t.Context(), loadPod(t, full), executor.Options{Options: plan.Options{Restart: []string{"a"}}})
+	if err != nil || recreated.Err() != nil || !strings.HasSuffix(kinds(recreated.Plan), "RunSandbox StartContainer") || recreated.Plan.Attempt != 0 {
+		t.Fatalf("a restart: %s %v", kinds(recreated.Plan), err)
 	}
 	if c := l.checkpoint(full); c.Eviction != nil || c.LastRun == nil || c.StartTime.IsZero() || snapshot.TakenBy(&c.Memory) == nil {
 		t.Errorf("record after a restart: %+v", c.Memory)
@@ -99,15 +99,15 @@ func TestEviction(t *testing.T) {
 	if o := l.apply(edited); !strings.HasSuffix(kinds(o.Plan), "RunSandbox StartContainer") || l.checkpoint(full).Eviction != nil {
 		t.Errorf("an edit: %s", kinds(o.Plan))
 	}
-	told := 0
+	reported := 0
 	history, err := l.layout.Pod(loadPod(t, full).Pod.UID).History().Read()
 	for i := range history.Events {
 		if history.Events[i].Reason == "Evicted" {
-			told += max(history.Events[i].Count, 1)
+			reported += max(history.Events[i].Count, 1)
 		}
 	}
-	if err != nil || told != 2 {
-		t.Errorf("%d events %v", told, err)
+	if err != nil || reported != 2 {
+		t.Errorf("%d events %v", reported, err)
 	}
 }
 

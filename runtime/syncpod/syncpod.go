@@ -113,7 +113,7 @@ func (s *Syncer) pass(
 		outcome, err = s.attempt(ctx, ref, desired, opts, reserved)
 		surprise := (*executor.SurpriseError)(nil)
 		if !errors.As(err, &surprise) || try == maxReplans || opts.Saved != nil {
-			s.tell(ctx, ref, outcome)
+			s.notifyChanged(ctx, ref, outcome)
 			return outcome, err
 		}
 		surprise.Learn(reserved)
@@ -127,8 +127,8 @@ func (s *Syncer) guard(p *plan.Plan, d *podspec.Desired) {
 	}
 }
 
-// tell calls Changed after a pass with steps.
-func (s *Syncer) tell(ctx context.Context, ref model.PodRef, outcome *executor.Outcome) {
+// notifyChanged calls Changed after a pass with steps.
+func (s *Syncer) notifyChanged(ctx context.Context, ref model.PodRef, outcome *executor.Outcome) {
 	if s.Changed != nil && outcome != nil && len(outcome.Plan.Steps) > 0 {
 		s.Changed(ctx, ref.UID)
 	}

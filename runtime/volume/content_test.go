@@ -207,7 +207,7 @@ func TestUnresolvedContent(t *testing.T) {
 	}
 }
 
-func TestAllProblemsOfAProjectedVolumeAreTold(t *testing.T) {
+func TestAllProblemsOfAProjectedVolumeAreReported(t *testing.T) {
 	_, err := contentOf(t, v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
 		{ConfigMap: &v1.ConfigMapProjection{LocalObjectReference: v1.LocalObjectReference{Name: "absent"}}},
 		{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},

@@ -115,16 +115,16 @@ func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 	if err != nil {
 		return "", false, fmt.Errorf("reading volume %q: %w", name, err)
 	}
-	if m.lacksMountPoint(digest) {
+	if m.missesMountPoint(digest) {
 		return "", false, nil
 	}
 	return digest, true, nil
 }
 
-// lacksMountPoint reports whether a volume with the right content lacks a mount point for another volume. This happens
+// missesMountPoint reports whether a volume with the right content lacks a mount point for another volume. This happens
 // if the mount is newer than the content; the volume must then be prepared again. New content always comes with its
 // mount points.
-func (m *mounter) lacksMountPoint(have string) bool {
+func (m *mounter) missesMountPoint(have string) bool {
 	wanted, err := Wanted(m.Context, m.vol.Name)
 	if err != nil || have != wanted {
 		return false

@@ -68,7 +68,7 @@ func TestSubPathIsBoundOnce(t *testing.T) {
 	}
 }
 
-func TestSubPathFollowsWhatItNames(t *testing.T) {
+func TestSubPathFollowsReplacedFiles(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	prepare(t, c, "data")
 	dir := c.dir(t, "data")
@@ -117,7 +117,7 @@ func TestSubPathOfAHostPath(t *testing.T) {
 	}
 }
 
-func TestSubPathIsSharedIfAsked(t *testing.T) {
+func TestSubPathPropagation(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	privateMount(t, filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir()))))
 	prepare(t, c, "data")
@@ -130,8 +130,8 @@ func TestSubPathIsSharedIfAsked(t *testing.T) {
 	}
 }
 
-// TestSubPathsAreBoundSideBySide binds the paths of several containers at once.
-func TestSubPathsAreBoundSideBySide(t *testing.T) {
+// TestSubPathsAreBoundInParallel binds the paths of several containers at once.
+func TestSubPathsAreBoundInParallel(t *testing.T) {
 	c := newMountedContext(t, emptyDirVolume("data"))
 	prepare(t, c, "data")
 	var all sync.WaitGroup
@@ -199,9 +199,9 @@ func TestBoundSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	wantText(t, filepath.Join(outside, "secret"), "the machine's")
 }
 
-// TestRemovalNeverEntersWhatIsMounted deletes a pod with other trees mounted in its directory, also from the same file
+// TestRemovalSkipsMounts deletes a pod with other trees mounted in its directory, also from the same file
 // system.
-func TestRemovalNeverEntersWhatIsMounted(t *testing.T) {
+func TestRemovalSkipsMounts(t *testing.T) {
 	host := t.TempDir()
 	write(t, filepath.Join(host, "precious"), "the machine's")
 	c := newMountedContext(t, hostPathVolume("host", host, v1.HostPathDirectory), emptyDirVolume("tmp"), memoryVolume("mem", ""))

@@ -116,8 +116,8 @@ func TestEmptyDirInMemoryForAGroup(t *testing.T) {
 	}
 }
 
-// TestMemoryIsGoneAfterAReboot removes the mounts, as a reboot does, and leaves the markers.
-func TestMemoryIsGoneAfterAReboot(t *testing.T) {
+// TestMemoryVolumesAfterAReboot removes the mounts, as a reboot does, and leaves the markers.
+func TestMemoryVolumesAfterAReboot(t *testing.T) {
 	c := newMountedContext(t, memoryVolume("tmp", ""), secretVolume("tls"))
 	for _, name := range []string{"tmp", "tls"} {
 		prepare(t, c, name)
@@ -210,7 +210,7 @@ func below(t *testing.T, dir string) string {
 	return filepath.Join(boundElsewhere(t, filepath.Dir(dir)), filepath.Base(dir))
 }
 
-func TestEverythingButConfigMapsLiesInMemory(t *testing.T) {
+func TestVolumesInMemory(t *testing.T) {
 	fields := []v1.DownwardAPIVolumeFile{fieldItem("labels", "metadata.labels", nil)}
 	c := newMountedContext(t,
 		v1.Volume{Name: "down", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: fields}}},

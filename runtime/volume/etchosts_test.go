@@ -23,7 +23,7 @@ func TestHostsFileIsWrittenInPlace(t *testing.T) {
 	}
 }
 
-func TestHostsFileThatIsRightIsLeftAlone(t *testing.T) {
+func TestCorrectHostsFileIsUnchanged(t *testing.T) {
 	c := newContext(t)
 	if err := WriteEtcHosts(c.Pod, []byte("right\n")); err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func TestHostsFileThatIsRightIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestHostsFileIsNoWayToAnotherFile(t *testing.T) {
+func TestHostsFileDoesNotFollowLinks(t *testing.T) {
 	c := newContext(t)
 	other := t.TempDir() + "/other"
 	write(t, other, "untouched")

@@ -53,7 +53,7 @@ func applyGroupTo(dir *safefs.Dir, name string, group int, bits fs.FileMode) err
 	if !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
-	return dir.GiveFile(name, group, bits)
+	return dir.SetFileGroup(name, group, bits)
 }
 
 // groupOf returns the group that owns a file.

@@ -200,9 +200,9 @@ func mknod(t *testing.T, path string) {
 	}
 }
 
-// TestContentThatHurtsIsNotRead checks that the type and size of files from a privileged container are checked before
+// TestHostileContentIsNotRead checks that the type and size of files from a privileged container are checked before
 // they are read.
-func TestContentThatHurtsIsNotRead(t *testing.T) {
+func TestHostileContentIsNotRead(t *testing.T) {
 	for name, plant := range map[string]func(t *testing.T, dir string){
 		"a pipe":            func(t *testing.T, dir string) { t.Helper(); remove(t, dir+"/a"); mkfifo(t, dir+"/a") },
 		"an endless device": func(t *testing.T, dir string) { t.Helper(); remove(t, dir+"/a"); mknod(t, dir+"/a") },
@@ -379,9 +379,9 @@ func TestSubPathsChangeNoOtherDirectory(t *testing.T) {
 	wantMode(t, swapped, os.ModeDir|0o700)
 }
 
-// TestHostPathIsMadeWithoutPaths checks that a directory is not named by its path in two calls, because another user
+// TestHostPathIsCreatedByDescriptor checks that a directory is not named by its path in two calls, because another user
 // could replace it between them.
-func TestHostPathIsMadeWithoutPaths(t *testing.T) {
+func TestHostPathIsCreatedByDescriptor(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "x", "root")
 	if err := os.Mkdir(filepath.Dir(root), 0o755); err != nil {
 		t.Fatal(err)

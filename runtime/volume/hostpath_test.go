@@ -55,8 +55,8 @@ func TestHostPathTypes(t *testing.T) {
 				if (err == nil) != want {
 					t.Fatalf("Prepare: error %v, want one: %v", err, !want)
 				}
-				says := "spec.volumes[0].hostPath: hostPath type check failed: " + path + " is not a "
-				if err != nil && !strings.Contains(err.Error(), says) {
+				wantMessage := "spec.volumes[0].hostPath: hostPath type check failed: " + path + " is not a "
+				if err != nil && !strings.Contains(err.Error(), wantMessage) {
 					t.Errorf("error %q is not in the kubelet's words", err)
 				}
 				if _, prepared, err := onDisk(c, "host"); err != nil || prepared != want {

@@ -65,7 +65,7 @@ func TestEmptyDirIsThePodsOnceItIsReady(t *testing.T) {
 	wantText(t, file, "the pod's")
 }
 
-func TestEmptyDirThatSomebodyRemovedIsMadeAgain(t *testing.T) {
+func TestRemovedEmptyDirIsRecreated(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
 	remove(t, c.dir(t, "tmp"))
@@ -85,9 +85,9 @@ func TestEmptyDirWithoutAMarkerKeepsItsContent(t *testing.T) {
 	wantText(t, filepath.Join(c.dir(t, "tmp"), "data"), "kept")
 }
 
-// TestEmptyDirThatIsMadeAnewIsNotComplete checks that a kill or failure while the medium changes leaves the volume
+// TestRecreatedEmptyDirIsIncomplete checks that a kill or failure while the medium changes leaves the volume
 // incomplete.
-func TestEmptyDirThatIsMadeAnewIsNotComplete(t *testing.T) {
+func TestRecreatedEmptyDirIsIncomplete(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
 	c.Desired.Pod.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages
@@ -263,7 +263,7 @@ func TestUnresolvedVolumeLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestUnresolvedUpdateKeepsWhatIsThere(t *testing.T) {
+func TestUnresolvedUpdateKeepsContent(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"))
 	prepare(t, c, "conf")
 	delete(c.Desired.Objects.ConfigMaps, "conf")
@@ -282,9 +282,9 @@ func TestFailedPreparationLeavesNothing(t *testing.T) {
 	wantGone(t, filepath.Dir(ok(c.Pod.VolumeMarker("configmap", "conf"))))
 }
 
-// TestFailedEmptyDirLeavesWhatWasThere checks that a failure leaves no directory if there was none, and keeps the pod's
+// TestFailedEmptyDirKeepsFiles checks that a failure leaves no directory if there was none, and keeps the pod's
 // files if there was one.
-func TestFailedEmptyDirLeavesWhatWasThere(t *testing.T) {
+func TestFailedEmptyDirKeepsFiles(t *testing.T) {
 	vol := emptyDirVolume("tmp")
 	vol.EmptyDir.Medium = v1.StorageMediumHugePages
 	c := newContext(t, vol)
@@ -325,9 +325,9 @@ func TestNothingIsBegunAfterTheEnd(t *testing.T) {
 	wantGone(t, c.Pod.Dir())
 }
 
-// TestVolumesArePreparedSideBySide prepares all volumes of a pod at once, each of them twice, as independent steps of a
+// TestVolumesArePreparedInParallel prepares all volumes of a pod at once, each of them twice, as independent steps of a
 // plan.
-func TestVolumesArePreparedSideBySide(t *testing.T) {
+func TestVolumesArePreparedInParallel(t *testing.T) {
 	volumes := make([]v1.Volume, 0, 20)
 	for i := range 10 {
 		volumes = append(volumes, emptyDirVolume(fmt.Sprintf("tmp-%d", i)), configMapVolume(fmt.Sprintf("conf-%d", i)))

@@ -284,8 +284,9 @@ func TestCheckedSubPaths(t *testing.T) {
 	}
 }
 
-// TestSubPathMadeByTwo starts two containers of a pod that create the same directory of a volume at the same time.
-func TestSubPathMadeByTwo(t *testing.T) {
+// TestSubPathCreatedConcurrently starts two containers of a pod that create the same directory of a volume at the same
+// time.
+func TestSubPathCreatedConcurrently(t *testing.T) {
 	root := t.TempDir()
 	for i := range 500 {
 		sub := filepath.Join(strconv.Itoa(i), "s")

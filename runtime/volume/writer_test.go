@@ -57,7 +57,7 @@ func shape(t *testing.T, dir string) []string {
 	return lines
 }
 
-func TestContentLiesInTheKubeletsScheme(t *testing.T) {
+func TestContentHasTheKubeletsLayout(t *testing.T) {
 	for name, mask := range map[string]int{"open umask": 0, "strict umask": 0o077} {
 		t.Run(name, func(t *testing.T) {
 			w, dir := newWriter(t)
@@ -192,7 +192,7 @@ func TestReadersSeeAllOldOrAllNew(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledWriterLeftGoes(t *testing.T) {
+func TestLeftoversOfKilledWriterAreRemoved(t *testing.T) {
 	w, dir := newWriter(t)
 	files := map[string]File{"a": plain("1", 0o644)}
 	mustWrite(t, w, files)

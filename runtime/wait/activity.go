@@ -20,8 +20,8 @@ type activity struct {
 
 // The longest pause between two polls, with events and without.
 const (
-	silentWithEvents = 5 * time.Second
-	silentWithout    = pauseMax
+	idlePauseWithEvents = 5 * time.Second
+	idlePauseWithout    = pauseMax
 )
 
 // watchPod follows the events of a pod until the context ends.
@@ -59,7 +59,7 @@ func (w *activity) note() {
 // first returns the pause before the first poll. It is long for a runtime that sends events.
 func (w *activity) first() time.Duration {
 	if w.sends.Load() {
-		return silentWithEvents
+		return idlePauseWithEvents
 	}
 	return pauseMin
 }
@@ -68,9 +68,9 @@ func (w *activity) first() time.Duration {
 // eighth of the whole wait. A change is seen with that delay at most, and a long wait needs few polls.
 func (w *activity) after(pause time.Duration) time.Duration {
 	if w.sends.Load() {
-		return min(2*pause, silentWithEvents)
+		return min(2*pause, idlePauseWithEvents)
 	}
-	return min(pause+pause/8, silentWithout)
+	return min(pause+pause/8, idlePauseWithout)
 }
 
 // next waits for an event, at most for the pause. It reports whether the runtime sent an event.

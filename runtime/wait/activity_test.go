@@ -30,20 +30,20 @@ func TestPausesFollowTheWait(t *testing.T) {
 	}
 }
 
-// TestEventsReplaceLooks checks that a runtime that sends events is polled rarely, in case one is lost, and soon after
-// an event that shows no change yet.
-func TestEventsReplaceLooks(t *testing.T) {
+// TestEventsReplacePolling checks that a runtime that sends events is polled rarely, in case one is lost, and soon
+// after an event that shows no change yet.
+func TestEventsReplacePolling(t *testing.T) {
 	w := activity{happened: make(chan struct{}, 1)}
 	w.sends.Store(true)
-	if pause := w.first(); pause != silentWithEvents {
+	if pause := w.first(); pause != idlePauseWithEvents {
 		t.Errorf("the first look comes after %v", pause)
 	}
 	w.note()
-	if told, err := w.next(t.Context(), time.Hour); !told || err != nil {
-		t.Errorf("notified %v, error %v", told, err)
+	if reported, err := w.next(t.Context(), time.Hour); !reported || err != nil {
+		t.Errorf("notified %v, error %v", reported, err)
 	}
-	if told, err := w.next(t.Context(), time.Nanosecond); told || err != nil {
-		t.Errorf("after nothing happened: notified %v, error %v", told, err)
+	if reported, err := w.next(t.Context(), time.Nanosecond); reported || err != nil {
+		t.Errorf("after nothing happened: notified %v, error %v", reported, err)
 	}
 }
 
@@ -80,14 +80,14 @@ func TestEventsOfOtherPods(t *testing.T) {
 // TestEventsShortenPauses checks that pauses are long while events are sent, and short otherwise.
 func TestEventsShortenPauses(t *testing.T) {
 	var w activity
-	if pause := w.after(time.Hour); pause != silentWithout {
+	if pause := w.after(time.Hour); pause != idlePauseWithout {
 		t.Errorf("without events the longest pause is %v", pause)
 	}
 	w.sends.Store(true)
 	if pause := w.after(pauseMin); pause != 2*pauseMin {
 		t.Errorf("after an event the pause is %v", pause)
 	}
-	if pause := w.after(time.Hour); pause != silentWithEvents {
+	if pause := w.after(time.Hour); pause != idlePauseWithEvents {
 		t.Errorf("with events the longest pause is %v", pause)
 	}
 }
@@ -97,8 +97,8 @@ func TestWatchesWithoutEvents(t *testing.T) {
 	l := newLab(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	w := l.watchPod(ctx, model.PodRef{UID: "own"})
-	if told, err := w.next(ctx, time.Millisecond); told || err != nil || w.sends.Load() {
-		t.Errorf("notified %t, %v", told, err)
+	if reported, err := w.next(ctx, time.Millisecond); reported || err != nil || w.sends.Load() {
+		t.Errorf("notified %t, %v", reported, err)
 	}
 	ended := errors.New("interrupted")
 	cancel(ended)

@@ -12,9 +12,9 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestAwaitOnlyLooks checks that it does not start a crashed container, and that the goal is reached once another
+// TestAwaitChangesNothing checks that it does not start a crashed container, and that the goal is reached once another
 // process starts it.
-func TestAwaitOnlyLooks(t *testing.T) {
+func TestAwaitChangesNothing(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, onePod())
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 1})
@@ -118,7 +118,7 @@ func TestAwaitOfHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := l.waiter(d, goal)
-		if done, pollErr := w.poll(t.Context(), model.RefOf(d.Pod)); done || pollErr != nil || time.Until(w.nextLook()) > pauseMax {
+		if done, pollErr := w.poll(t.Context(), model.RefOf(d.Pod)); done || pollErr != nil || time.Until(w.nextObservation()) > pauseMax {
 			t.Errorf("%s: done %t, %v", goal, done, pollErr)
 		}
 		if err = end(); err != nil {

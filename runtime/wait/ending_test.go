@@ -39,9 +39,9 @@ func TestBrokenContainers(t *testing.T) {
 	}
 }
 
-// TestFailuresAreToldOnce checks that a failed start that a restart delay holds appears only in the hold, and that
-// other failures appear beside it.
-func TestFailuresAreToldOnce(t *testing.T) {
+// TestHeldFailuresAreReportedOnce checks that a failed start that a restart delay holds appears only in the hold, and
+// that other failures appear beside it.
+func TestHeldFailuresAreReportedOnce(t *testing.T) {
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 	w.trouble = []string{"pod default/web: container a: RunContainerError: no such file", "the registry is away"}
 	until := time.Now().Add(time.Minute)

@@ -173,13 +173,13 @@ func isReady(status *v1.PodStatus) bool {
 
 // unready describes what a pod lacks, why containers do not run, and the last messages of its probes.
 func unready(in *plan.Input, status *v1.PodStatus) []string {
-	lacks := "phase " + string(status.Phase)
+	missing := "phase " + string(status.Phase)
 	for _, c := range status.Conditions {
 		if c.Type == v1.PodReady && c.Message != "" {
-			lacks = c.Message
+			missing = c.Message
 		}
 	}
-	return slices.Concat([]string{lacks}, broken(status), unpassed(in))
+	return slices.Concat([]string{missing}, broken(status), unpassed(in))
 }
 
 // unpassed lists the probes that have not passed, with their messages.
@@ -188,8 +188,8 @@ func unpassed(in *plan.Input) []string {
 	for _, ref := range podspec.Containers(in.Desired.Pod) {
 		probes := probesOf(in, ref.Name)
 		for _, t := range model.ProbeTypes() {
-			record, asked := probes[t]
-			if asked && record.Result != model.ProbeSuccess && record.Message != "" {
+			record, known := probes[t]
+			if known && record.Result != model.ProbeSuccess && record.Message != "" {
 				texts = append(texts, fmt.Sprintf("%s probe of %s: %s", t, ref.Name, record.Message))
 			}
 		}

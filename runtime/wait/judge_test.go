@@ -125,8 +125,8 @@ func TestHoldsThatEndAWait(t *testing.T) {
 	}
 }
 
-// TestAllThatEndsAWaitIsTold checks that the error names each held container and other failures.
-func TestAllThatEndsAWaitIsTold(t *testing.T) {
+// TestWaitErrorNamesAllFailures checks that the error names each held container and other failures.
+func TestWaitErrorNamesAllFailures(t *testing.T) {
 	hold := func(name string) plan.Hold {
 		return plan.Hold{Container: name, Reason: model.CreateContainerConfigError, Message: name + " lacks it", Blocking: true}
 	}
@@ -226,12 +226,12 @@ func TestContainersThatEndedForGood(t *testing.T) {
 	always := strings.Replace(never(two), "{name: b, image: 'i:1'}", "{name: b, image: 'i:1', restartPolicy: Always}", 1)
 	keeps := []plan.Keep{{Container: "a"}}
 	for name, c := range map[string]struct {
-		text  string
-		goal  Goal
-		code  int32
-		keeps []plan.Keep
-		want  string
-		told  int
+		text     string
+		goal     Goal
+		code     int32
+		keeps    []plan.Keep
+		want     string
+		reported int
 	}{
 		"it failed":                    {never(two), Ready, 1, keeps, "container a has exited 1 and is not restarted", 0},
 		"it failed, before it started": {never(two), Started, 1, keeps, "container a has exited 1 and is not restarted", 0},
@@ -242,7 +242,7 @@ func TestContainersThatEndedForGood(t *testing.T) {
 		"the pod can never succeed":    {always, Ready, 0, keeps, "container a has exited 0 and is not restarted", 0},
 		"the pod only has to start":    {always, Started, 0, keeps, "", 0},
 	} {
-		w, told := at(time.Now(), loadPod(t, c.text), c.goal)
+		w, reported := at(time.Now(), loadPod(t, c.text), c.goal)
 		status := &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{
 			{Name: "a", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: c.code}}},
 			{Name: "b", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
@@ -253,8 +253,8 @@ func TestContainersThatEndedForGood(t *testing.T) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)
 			}
 		}
-		if len(*told) != c.told || (c.told > 0 && !strings.HasPrefix((*told)[0], "pod default/web: waiting: container a has exited 0")) {
-			t.Errorf("%s: reported %q", name, *told)
+		if len(*reported) != c.reported || (c.reported > 0 && !strings.HasPrefix((*reported)[0], "pod default/web: waiting: container a has exited 0")) {
+			t.Errorf("%s: reported %q", name, *reported)
 		}
 		status.Conditions = []v1.PodCondition{{Type: v1.AllContainersRestarting}}
 		if failed, done := endedForGood(status, &plan.Plan{Keeps: c.keeps}); len(failed)+len(done) > 0 {
@@ -263,8 +263,8 @@ func TestContainersThatEndedForGood(t *testing.T) {
 	}
 }
 
-// TestWhatIsWaitedFor checks the first time at which something changes by itself, and the text of what is missing.
-func TestWhatIsWaitedFor(t *testing.T) {
+// TestNextChangeOfAWait checks the first time at which something changes by itself, and the text of what is missing.
+func TestNextChangeOfAWait(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.Local)
 	in := func(d time.Duration) *time.Time { when := now.Add(d); return &when }
 	w, _ := at(now, loadPod(t, strings.Replace(onePod(), "spec:\n", "spec:\n  activeDeadlineSeconds: 60\n", 1)), Ready)
@@ -294,9 +294,9 @@ func TestWhatIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWordsOfAProbe checks that a pod without other obstacles shows the message of its condition, and those of the
+// TestProbeMessages checks that a pod without other obstacles shows the message of its condition, and those of the
 // probes of its newest containers that have not passed.
-func TestWordsOfAProbe(t *testing.T) {
+func TestProbeMessages(t *testing.T) {
 	w, _ := at(time.Now(), loadPod(t, onePod()), Ready)
 	in := &plan.Input{Input: podstatus.Input{Desired: w.desired, Observed: model.Observed{
 		Containers: []model.Container{{ID: "old", Name: "a", RestartCount: 0}, {ID: "new", Name: "a", RestartCount: 1}},

@@ -30,8 +30,8 @@ type lab struct {
 	layout state.Layout
 	locker *state.Locker
 
-	mu   sync.Mutex
-	told []string
+	mu       sync.Mutex
+	reported []string
 }
 
 func newLab(t *testing.T, names ...string) *lab {
@@ -54,17 +54,17 @@ func newLab(t *testing.T, names ...string) *lab {
 	})
 	digests := observe.NewDigests(l.layout)
 	observer := observe.New(w, host, digests)
-	l.locker = &state.Locker{Layout: l.layout, Waiting: l.tell}
+	l.locker = &state.Locker{Layout: l.layout, Waiting: l.recordWait}
 	x := executor.New(w, host, gc.New(w, host, images.NewStore(client, l.layout)))
 	prober := probe.NewProber(client, l.layout, observer, l.locker)
-	l.Waiter = New(w, observer, syncpod.New(l.locker, digests, observer, x), prober, l.tell)
+	l.Waiter = New(w, observer, syncpod.New(l.locker, digests, observer, x), prober, l.recordWait)
 	return l
 }
 
-func (l *lab) tell(text string) {
+func (l *lab) recordWait(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, text)
+	l.reported = append(l.reported, text)
 }
 
 func loadPod(t *testing.T, text string) *podspec.Desired {
@@ -105,8 +105,8 @@ func (l *lab) waiter(d *podspec.Desired, goal Goal) *podWait {
 }
 
 // at returns a wait at a fixed time, without a runtime, and its announcements.
-func at(now time.Time, d *podspec.Desired, goal Goal) (w *podWait, told *[]string) {
-	told = &[]string{}
-	on := &Waiter{now: func() time.Time { return now }, announce: func(text string) { *told = append(*told, text) }}
-	return &podWait{on: on, desired: d, goal: goal}, told
+func at(now time.Time, d *podspec.Desired, goal Goal) (w *podWait, reported *[]string) {
+	reported = &[]string{}
+	on := &Waiter{now: func() time.Time { return now }, announce: func(text string) { *reported = append(*reported, text) }}
+	return &podWait{on: on, desired: d, goal: goal}, reported
 }

@@ -114,8 +114,8 @@ func probesOf(in *plan.Input, name string) map[model.ProbeType]model.ProbeRecord
 // probing describes a probe that has not passed: its last message, and how many runs in a row gave it, out of the
 // number that is needed.
 func probing(t model.ProbeType, p *v1.Probe, records map[model.ProbeType]model.ProbeRecord) string {
-	record, asked := records[t]
-	if !asked || record.Run == 0 {
+	record, known := records[t]
+	if !known || record.Run == 0 {
 		return fmt.Sprintf("%s probe: has not run yet", t)
 	}
 	text, threshold := record.Message, p.FailureThreshold

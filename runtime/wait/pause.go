@@ -15,7 +15,7 @@ import (
 
 // pause waits until something has changed: a container's state, the end of a hold, or a probe that is due.
 func (w *podWait) pause(ctx context.Context) error {
-	again := w.nextLook()
+	again := w.nextObservation()
 	for pause := w.activity.first(); ; pause = w.activity.after(pause) {
 		happened, err := w.activity.next(ctx, max(min(pause, again.Sub(w.on.now())), time.Millisecond))
 		if err != nil {
@@ -39,9 +39,9 @@ func (w *podWait) pause(ctx context.Context) error {
 	}
 }
 
-// nextLook returns when the whole pod is checked again, whatever its containers do: a probe is due, a hold ends, or an
-// event may be missing.
-func (w *podWait) nextLook() time.Time {
+// nextObservation returns when the whole pod is checked again, whatever its containers do: a probe is due, a hold ends,
+// or an event may be missing.
+func (w *podWait) nextObservation() time.Time {
 	patience := min(probePeriod(w.desired.Pod), 10*time.Second)
 	starting := func(c model.Container) bool { return c.Starting }
 	if w.in != nil && slices.ContainsFunc(w.in.Observed.Containers, starting) {

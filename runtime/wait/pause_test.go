@@ -51,9 +51,9 @@ func TestWaitersSeeTheSame(t *testing.T) {
 	}
 }
 
-// TestNextLook checks that the whole pod is observed when a probe may be due, when a hold ends, and after a while in
-// any case. A deletion is observed often.
-func TestNextLook(t *testing.T) {
+// TestNextObservation checks that the whole pod is observed when a probe may be due, when a hold ends, and after a
+// while in any case. A deletion is observed often.
+func TestNextObservation(t *testing.T) {
 	probed := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}, periodSeconds: 30}", 1)
 	now := time.Now()
 	for name, c := range map[string]struct {
@@ -73,7 +73,7 @@ func TestNextLook(t *testing.T) {
 		if c.until != 0 {
 			w.until = now.Add(c.until)
 		}
-		if got := w.nextLook().Sub(now); got != c.want {
+		if got := w.nextObservation().Sub(now); got != c.want {
 			t.Errorf("%s: in %v, want in %v", name, got, c.want)
 		}
 	}

@@ -127,7 +127,7 @@ type retry struct {
 	// tries counts the passes in a row that failed, unanswered those in which the runtime did not answer.
 	tries, unanswered int
 	// answered is when the runtime answered last; zero until it has. silent is when a call first got no answer since.
-	answered, silent time.Time
+	answered, failingSince time.Time
 }
 
 // UnansweredMax is how often in a row a pass may fail because the runtime does not answer, although it answers queries
@@ -138,19 +138,19 @@ const UnansweredMax = 5
 // and may have been restarted.
 func (w *podWait) retryable(ctx context.Context, err error) bool {
 	if err == nil {
-		w.answered, w.silent = w.on.now(), time.Time{}
+		w.answered, w.failingSince = w.on.now(), time.Time{}
 		return false
 	}
 	gone, blocked := (*cri.UnavailableError)(nil), (*BlockedError)(nil)
 	if !errors.As(err, &gone) || errors.As(err, &blocked) || w.answered.IsZero() {
 		return false
 	}
-	if w.silent.IsZero() {
+	if w.failingSince.IsZero() {
 		// The time does not count from the last answer, because a slow machine may need longer for one call. Every wait
 		// retries at least once.
-		w.silent = w.on.now()
+		w.failingSince = w.on.now()
 	}
-	if w.on.now().Sub(w.silent) > cri.RetryTime {
+	if w.on.now().Sub(w.failingSince) > cri.RetryTime {
 		return false
 	}
 	w.missing = []string{gone.Error()}
@@ -205,7 +205,7 @@ func (w *podWait) apply(ctx context.Context) (*executor.Outcome, error) {
 		stored.Stored = true
 		w.desired = &stored
 	}
-	w.last, w.answered, w.silent = outcome, w.on.now(), time.Time{}
+	w.last, w.answered, w.failingSince = outcome, w.on.now(), time.Time{}
 	if err = w.failed(outcome); err == nil && w.on.now().Before(w.retryAt) {
 		// The status of the pod shows the pause. The wait does not fail if this fails.
 		if noteErr := w.on.pods.NotePullPause(ctx, outcome, w.retryAt); noteErr != nil {

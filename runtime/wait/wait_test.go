@@ -84,15 +84,15 @@ func TestEndsOfTheTime(t *testing.T) {
 	}
 }
 
-// TestRuntimesThatGo checks that a runtime that has answered before gets a minute. An error in its answer ends the
-// wait, and so does a runtime that never answered.
-func TestRuntimesThatGo(t *testing.T) {
+// TestUnreachableRuntimesEndWaits checks that a runtime that has answered before gets a minute. An error in its answer
+// ends the wait, and so does a runtime that never answered.
+func TestUnreachableRuntimesEndWaits(t *testing.T) {
 	gone := error(&cri.UnavailableError{Reason: "away"})
 	now := time.Now()
 	for name, c := range map[string]struct {
-		answered, silent time.Time
-		err              error
-		want             bool
+		answered, failingSince time.Time
+		err                    error
+		want                   bool
 	}{
 		"it may come back":       {now.Add(-time.Second), time.Time{}, gone, true},
 		"one call took its time": {now.Add(-cri.RetryTime - time.Second), time.Time{}, gone, true},
@@ -104,14 +104,14 @@ func TestRuntimesThatGo(t *testing.T) {
 		"nothing went wrong":     {time.Time{}, now, nil, false},
 	} {
 		w, _ := at(now, loadPod(t, onePod()), Ready)
-		w.answered, w.silent = c.answered, c.silent
+		w.answered, w.failingSince = c.answered, c.failingSince
 		if got := w.retryable(t.Context(), c.err); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 		if c.want && !slices.Equal(w.missing, []string{gone.Error()}) {
 			t.Errorf("%s: waiting for %q", name, w.missing)
 		}
-		if c.err == nil && (!w.answered.Equal(now) || !w.silent.IsZero()) {
+		if c.err == nil && (!w.answered.Equal(now) || !w.failingSince.IsZero()) {
 			t.Errorf("%s: it answered %v", name, w.answered)
 		}
 	}
@@ -280,9 +280,9 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestWaitsThatCannotEnd checks that a container that failed for good, an image that does not exist and a runtime that
-// refuses end a wait with the cause.
-func TestWaitsThatCannotEnd(t *testing.T) {
+// TestFinalFailuresEndWaits checks that a container that failed for good, an image that does not exist and a runtime
+// that refuses end a wait with the cause.
+func TestFinalFailuresEndWaits(t *testing.T) {
 	for want, c := range map[string]struct {
 		text    string
 		prepare func(*lab)
@@ -305,8 +305,8 @@ func TestWaitsThatCannotEnd(t *testing.T) {
 	}
 }
 
-// TestWaitsThatTakeTooLong checks that the error contains what was missing at the timeout.
-func TestWaitsThatTakeTooLong(t *testing.T) {
+// TestTimeoutOfWaits checks that the error contains what was missing at the timeout.
+func TestTimeoutOfWaits(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
 		return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stderr: []byte("not yet")}

@@ -342,9 +342,9 @@ func TestStatefulSetUpdateStrategies(t *testing.T) {
 	}
 }
 
-// TestStatefulSetSaysWhatWaits checks that an edit that also scales down updates nothing before the last pod is gone,
-// and that the reason is reported.
-func TestStatefulSetSaysWhatWaits(t *testing.T) {
+// TestStatefulSetReportsDelayedUpdate checks that an edit that also scales down updates nothing before the last pod is
+// gone, and that the reason is reported.
+func TestStatefulSetReportsDelayedUpdate(t *testing.T) {
 	l := newLife(t, 1)
 	l.w = loaded(t, "StatefulSet", 1, "replicas: 2")
 	l.settle(func() {})
@@ -423,9 +423,9 @@ func TestAPendingPodIsNotUpdated(t *testing.T) {
 	}
 }
 
-// TestDaemonSetElsewhere checks that a DaemonSet for other nodes has no pod here, with the reason, and that an existing
-// pod is deleted.
-func TestDaemonSetElsewhere(t *testing.T) {
+// TestDaemonSetForOtherNodes checks that a DaemonSet for other nodes has no pod here, with the reason, and that an
+// existing pod is deleted.
+func TestDaemonSetForOtherNodes(t *testing.T) {
 	w := loaded(t, "DaemonSet", 1)
 	there := Pod{Applied: newMaker(w).pod(0)}
 	for why, pods := range map[string][]Pod{"": {there}, "this node has no label disk=ssd": {there}} {

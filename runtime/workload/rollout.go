@@ -22,11 +22,11 @@ func (x *expanding) scale(why string) {
 			x.keep(t, why)
 		}
 	}
-	x.goneAbove(x.desired)
+	x.deleteFrom(x.desired)
 }
 
-// goneAbove deletes the pods with ordinals from from on.
-func (x *expanding) goneAbove(from int) {
+// deleteFrom deletes the pods with ordinals from from on.
+func (x *expanding) deleteFrom(from int) {
 	for _, ordinal := range x.ordinals() {
 		if ordinal >= from {
 			x.out.gone(x.there[ordinal].Applied)
@@ -65,12 +65,12 @@ func (x *expanding) recreate() {
 		case old == 0:
 			x.make(ordinal)
 		default:
-			x.out.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate creates it once %s.", areGone(old)))
+			x.out.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate creates it once %s.", oldPodsGone(old)))
 		}
 	}
 }
 
-func areGone(old int) string {
+func oldPodsGone(old int) string {
 	if old == 1 {
 		return "the old pod is gone"
 	}

@@ -142,7 +142,7 @@ func (x *expanding) daemonSet(set *appsv1.DaemonSet) {
 		x.out.Unfit = x.in.Unfit(x.maker.pod(0).Pod)
 	}
 	if x.out.Unfit != "" {
-		x.goneAbove(0)
+		x.deleteFrom(0)
 		return
 	}
 	x.desired = 1
@@ -151,5 +151,5 @@ func (x *expanding) daemonSet(set *appsv1.DaemonSet) {
 	} else {
 		x.make(0)
 	}
-	x.goneAbove(1)
+	x.deleteFrom(1)
 }

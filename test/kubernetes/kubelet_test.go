@@ -59,12 +59,12 @@ func (p *process) end(t *testing.T) {
 	}
 	p.cmd = nil
 	if t.Failed() {
-		p.tell(t)
+		p.showLog(t)
 	}
 }
 
 // tell shows the end of the log without informational lines.
-func (p *process) tell(t *testing.T) {
+func (p *process) showLog(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(p.log)
 	var lines []string

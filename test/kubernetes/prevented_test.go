@@ -39,12 +39,12 @@ data: {key: value}
 
 // prevented returns pods for which `export` predicts the result: it names the field and exits with 3.
 func prevented() map[string]struct {
-	spec, container, said string
-	fate                  fate
+	spec, container, output string
+	fate                    fate
 } {
 	return map[string]struct {
-		spec, container, said string
-		fate                  fate
+		spec, container, output string
+		fate                    fate
 	}{
 		"plain":     {"", "", "", kept},
 		"refers":    {"", "env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: key}}}]", "may not refer to a ConfigMap", refused},
@@ -68,8 +68,8 @@ func TestPrevented(t *testing.T) {
 		n.must(t, "apply", "--wait", "--timeout", "2m", manifest)
 		ids[name] = n.records(t).idOf(t, "default/"+name+"/app")
 		r := n.run(t, "export", name)
-		if want := map[bool]int{true: 0, false: 3}[p.fate == kept]; r.code != want || !strings.Contains(r.stderr, p.said) {
-			t.Errorf("export %s: exit code %d, want %d and %q\n%s", name, r.code, want, p.said, r.stderr)
+		if want := map[bool]int{true: 0, false: 3}[p.fate == kept]; r.code != want || !strings.Contains(r.stderr, p.output) {
+			t.Errorf("export %s: exit code %d, want %d and %q\n%s", name, r.code, want, p.output, r.stderr)
 		}
 		write(t, filepath.Join(dir, "manifests", name+".yaml"), r.stdout)
 	}

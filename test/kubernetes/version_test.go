@@ -17,9 +17,9 @@ func TestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, err := exec.CommandContext(t.Context(), programs.kubelet, "--version").Output()
-	if want := "Kubernetes " + ours; err != nil || strings.TrimSpace(string(said)) != want {
-		t.Errorf("the kubelet says %q, %v, want %s", said, err, want)
+	output, err := exec.CommandContext(t.Context(), programs.kubelet, "--version").Output()
+	if want := "Kubernetes " + ours; err != nil || strings.TrimSpace(string(output)) != want {
+		t.Errorf("the kubelet says %q, %v, want %s", output, err, want)
 	}
 }
 

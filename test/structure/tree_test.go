@@ -36,6 +36,7 @@ type pkg struct {
 	methods  map[string][]string // the file of each method, by receiver
 	comments []comment
 	messages []comment
+	names    []comment // the words of each name, for example "read Tree" of readTree
 }
 
 // comment is a comment, or a line of a document.
@@ -159,14 +160,37 @@ func (tr *tree) addWords(f *ast.File) {
 	})
 }
 
-// addMessages adds the strings in a file that contain a space: messages, help and names of tests.
+// addMessages adds the strings in a file that contain a space: messages, help and names of tests. It also adds the
+// words of its names, and of the JSON keys in tags.
 func (p *pkg) addMessages(f *ast.File, set *token.FileSet) {
+	add := func(all *[]comment, pos token.Pos, text string) {
+		*all = append(*all, comment{at: set.Position(pos).String(), dir: p.dir, text: text})
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.Contains(lit.Value, " ") {
-			p.messages = append(p.messages, comment{at: set.Position(lit.Pos()).String(), dir: p.dir, text: lit.Value})
+		switch n := n.(type) {
+		case *ast.BasicLit:
+			switch {
+			case strings.HasPrefix(n.Value, "`json:"):
+				add(&p.names, n.Pos(), wordsOf(n.Value))
+			case n.Kind == token.STRING && strings.Contains(n.Value, " "):
+				add(&p.messages, n.Pos(), n.Value)
+			}
+		case *ast.Ident:
+			add(&p.names, n.Pos(), wordsOf(n.Name))
 		}
 		return true
 	})
+}
+
+var (
+	// endOfCapitals and endOfWord match the places in a name where the next word begins.
+	endOfCapitals = regexp.MustCompile(`([A-Z])([A-Z][a-z])`)
+	endOfWord     = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+)
+
+// wordsOf separates the words of a name in mixed case.
+func wordsOf(name string) string {
+	return endOfWord.ReplaceAllString(endOfCapitals.ReplaceAllString(name, "$1 $2"), "$1 $2")
 }
 
 // texts returns the comments and messages of the code.

@@ -12,13 +12,31 @@ var codeSpan = regexp.MustCompile("`[^`\n]+`")
 
 // TestWording checks that comments, messages and documents use plain words.
 func TestWording(t *testing.T) {
-	avoid := readWording(t)
+	avoid := readWording(t, "texts")
 	for _, c := range append(readTree(t).texts(), documents(t)...) {
-		text := codeSpan.ReplaceAllString(c.text, "CODE")
-		for _, a := range avoid {
-			for _, found := range a.expression.FindAllString(text, -1) {
-				t.Errorf("%s: %q: write %s", c.at, found, a.instead)
+		checkWording(t, c.at, codeSpan.ReplaceAllString(c.text, "CODE"), avoid)
+	}
+}
+
+// TestWordingOfNames checks that identifiers and JSON keys use plain words.
+func TestWordingOfNames(t *testing.T) {
+	avoid := append(readWording(t, "texts"), readWording(t, "names")...)
+	for _, p := range readTree(t).packages {
+		checked := map[string]bool{}
+		for _, c := range p.names {
+			if !checked[c.text] {
+				checkWording(t, c.at, c.text, avoid)
 			}
+			checked[c.text] = true
+		}
+	}
+}
+
+func checkWording(t *testing.T, at, text string, avoid []avoided) {
+	t.Helper()
+	for _, a := range avoid {
+		for _, found := range a.expression.FindAllString(text, -1) {
+			t.Errorf("%s: %q: write %s", at, found, a.instead)
 		}
 	}
 }
@@ -29,22 +47,30 @@ type avoided struct {
 	instead    string
 }
 
-// readWording reads the expressions in wording.txt.
-func readWording(t *testing.T) []avoided {
+// readWording reads the expressions in a section of wording.txt.
+func readWording(t *testing.T, section string) []avoided {
 	t.Helper()
 	text, err := os.ReadFile("wording.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var avoid []avoided
+	in := ""
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
+		if strings.HasPrefix(line, "[") {
+			in = strings.Trim(line, "[]")
+			continue
+		}
 		expression, instead, ok := strings.Cut(line, ": ")
 		if !ok {
 			t.Fatalf("wording.txt: no colon in %q", line)
+		}
+		if in != section {
+			continue
 		}
 		avoid = append(avoid, avoided{regexp.MustCompile("(?i)" + strings.ReplaceAll(expression, " ", `\s+`)), instead})
 	}

@@ -518,9 +518,9 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestLivesOfFiles checks random events of files, users and agents. In the end, the objects of files and those applied
+// TestRandomEvents checks random events of files, users and agents. In the end, the objects of files and those applied
 // by hand are stored. In between, no object is removed that a file has or whose file is unknown.
-func TestLivesOfFiles(t *testing.T) {
+func TestRandomEvents(t *testing.T) {
 	for seed := range uint64(15) {
 		if h := newHouse(t); !h.lives(rand.New(rand.NewPCG(seed, 0))) {
 			t.Fatalf("seed %d", seed)

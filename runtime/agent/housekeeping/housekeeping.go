@@ -131,9 +131,9 @@ func (h *Housekeeper) remove(ctx context.Context, g *gc.Garbage) error {
 	case errors.Is(err, gc.ErrNeeded), errors.As(err, new(*filelock.LockedError)):
 		return nil
 	case err != nil:
-		return fmt.Errorf("pod %s: %s: %w", g.Whose(), g.What(), err)
+		return fmt.Errorf("pod %s: %s: %w", g.PodText(), g.Describe(), err)
 	}
-	attrs := []any{"pod", g.Whose(), "what", g.What(), "because", g.Reason}
+	attrs := []any{"pod", g.PodText(), "what", g.Describe(), "because", g.Reason}
 	if g.Kind == gc.GarbageFullLog {
 		h.settings.Log.Info("rotated", attrs...)
 	} else {

@@ -100,8 +100,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestPodsThatAreGone checks that such pods have no metrics any more, and that others keep theirs.
-func TestPodsThatAreGone(t *testing.T) {
+// TestMetricsOfDeletedPods checks that such pods have no metrics any more, and that others keep theirs.
+func TestMetricsOfDeletedPods(t *testing.T) {
 	m := full(two)
 	other := model.PodRef{Namespace: "default", Name: "other", UID: "2"}
 	m.Probed(other, "a", model.Startup, model.ProbeUnknown, time.Second)
@@ -111,8 +111,8 @@ func TestPodsThatAreGone(t *testing.T) {
 	}
 }
 
-// TestSilentRuntime checks that the other metrics are served if the runtime does not answer.
-func TestSilentRuntime(t *testing.T) {
+// TestUnresponsiveRuntime checks that the other metrics are served if the runtime does not answer.
+func TestUnresponsiveRuntime(t *testing.T) {
 	text := page(full(func(context.Context) (int, map[string]int, error) { return 0, nil, errors.New("silence") }))
 	if strings.Contains(text, "kubelet_running_pods ") || !strings.Contains(text, "kubelet_desired_pods{") {
 		t.Errorf("without a runtime:\n%s", text)

@@ -22,9 +22,9 @@ import (
 
 // fakeRuntime lists containers and can send events.
 type fakeRuntime struct {
-	// tellsExits turns on the reports of exits. exits carries the IDs of containers whose processes have ended.
-	tellsExits bool
-	exits      chan string
+	// reportsExits turns on the reports of exits. exits carries the IDs of containers whose processes have ended.
+	reportsExits bool
+	exits        chan string
 	// watches counts the calls of watchExits.
 	watches int
 	runtimeapi.RuntimeServiceClient
@@ -104,7 +104,7 @@ func (f *fakeRuntime) ListContainers(
 // watchExits reports exits until one without an ID breaks the connection.
 func (f *fakeRuntime) watchExits(ctx context.Context, onExit func(string)) error {
 	f.change(func() { f.watches++ })
-	if !f.tellsExits {
+	if !f.reportsExits {
 		return fmt.Errorf("no containerd: %w", errors.ErrUnsupported)
 	}
 	for {
@@ -261,9 +261,9 @@ func TestRuntimeGoesDown(t *testing.T) {
 // sends no events. The exit of a sandbox causes no list, and a broken connection is opened again.
 func TestExits(t *testing.T) {
 	f := &fakeRuntime{
-		tellsExits: true,
-		noEvents:   status.Error(codes.Unimplemented, "no"),
-		containers: []*runtimeapi.Container{container("x", "p", running)},
+		reportsExits: true,
+		noEvents:     status.Error(codes.Unimplemented, "no"),
+		containers:   []*runtimeapi.Container{container("x", "p", running)},
 	}
 	watched(t, f, func(events func() string) {
 		time.Sleep(100 * time.Millisecond)

@@ -266,8 +266,8 @@ func TestOnePodPerName(t *testing.T) {
 	wants(t, w, 6, "")
 }
 
-// TestPodsWithoutNames checks that pods that UIDs identify run beside others of the same name. They neither wait for the
-// name, nor hold it, nor drop a pod that waits for it, also if only their deletion is known.
+// TestPodsWithoutNames checks that pods that UIDs identify run beside others of the same name. They neither wait for
+// the name, nor hold it, nor drop a pod that waits for it, also if only their deletion is known.
 func TestPodsWithoutNames(t *testing.T) {
 	w := New(Settings{ByUID: func(source string) bool { return source == "api" }})
 	api := func(uid string) *podspec.Desired {
@@ -337,9 +337,10 @@ type pass struct {
 
 const parallel = 3
 
-// TestLives checks random lives. At most one pass per pod and one pod per name run at a time, and the last update wins.
-// No deletion is canceled, and only requested deletions are made. Once nothing changes any more, the wanted pods run.
-func TestLives(t *testing.T) {
+// TestRandomSourceChanges checks random lives. At most one pass per pod and one pod per name run at a time, and the
+// last update wins. No deletion is canceled, and only requested deletions are made. Once nothing changes any more, the
+// wanted pods run.
+func TestRandomSourceChanges(t *testing.T) {
 	for seed := range uint64(300) {
 		l := &life{
 			t: t, rand: rand.New(rand.NewPCG(seed, 1)), running: map[types.UID]*pass{}, wanted: map[string]*podspec.Desired{},

@@ -411,10 +411,10 @@ func (l *life) event() {
 	}
 }
 
-// TestLifeOfASet checks random lives. No probe runs twice at once, during its initial delay, before the startup probe
-// has passed, on hold, within its period (except by MakeDue), or without a running container. Each probe runs in time,
-// and results count as in the kubelet.
-func TestLifeOfASet(t *testing.T) {
+// TestRandomProbeLives checks random lives. No probe runs twice at once, during its initial delay, before the startup
+// probe has passed, on hold, within its period (except by MakeDue), or without a running container. Each probe runs in
+// time, and results count as in the kubelet.
+func TestRandomProbeLives(t *testing.T) {
 	runs := map[model.ProbeType]int{}
 	for seed := range uint64(40) {
 		l := newLife(t, seed)

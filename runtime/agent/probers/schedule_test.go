@@ -47,9 +47,9 @@ func dueOf(s *Set, kind model.ProbeType) time.Time {
 	return time.Time{}
 }
 
-// TestAskNow checks that readiness runs at once, and each period from then on, and that the result counts. A probe that
+// TestRunNow checks that readiness runs at once, and each period from then on, and that the result counts. A probe that
 // is running, delayed, waiting for its startup probe or unknown is not affected.
-func TestAskNow(t *testing.T) {
+func TestRunNow(t *testing.T) {
 	l := newLab(t, map[model.ProbeType]*v1.Probe{model.Liveness: every(10), model.Readiness: every(10)})
 	l.fails[model.Readiness] = true
 	l.tick()
@@ -332,7 +332,7 @@ func TestSeriesOfOtherProcessesEnd(t *testing.T) {
 // verdict changes.
 func TestEvents(t *testing.T) {
 	l := one(t, model.Readiness, with(every(10), func(p *v1.Probe) { p.FailureThreshold = 5 }))
-	says := func(verdict probe.Verdict, output string) bool {
+	wantMessage := func(verdict probe.Verdict, output string) bool {
 		l.t.Helper()
 		asks, _ := l.Next(l.now)
 		if len(asks) != 1 {
@@ -374,7 +374,7 @@ func TestEvents(t *testing.T) {
 		{probe.Warning, "redirected again", true},  // 240 s
 		{probe.Warning, "redirected again", false}, // 250 s
 	} {
-		if got := says(c.verdict, c.output); got != c.want {
+		if got := wantMessage(c.verdict, c.output); got != c.want {
 			t.Errorf("%d, %s %q: told %t", i, c.verdict, c.output, got)
 		}
 	}

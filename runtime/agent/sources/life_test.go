@@ -210,9 +210,9 @@ func (l *life) outage() {
 	l.log = append(l.log, "outage")
 }
 
-// TestLives checks with random changes that the pods in the texts are wanted, and that no pod is dropped that comes
-// back in time.
-func TestLives(t *testing.T) {
+// TestRandomSourceChanges checks with random changes that the pods in the texts are wanted, and that no pod is dropped
+// that comes back in time.
+func TestRandomSourceChanges(t *testing.T) {
 	for seed := range uint64(20) {
 		l := &life{book: newBook(t), r: rand.New(rand.NewPCG(seed, 1)), pages: map[string]*page{}, seen: map[line]time.Time{}}
 		for range 120 {

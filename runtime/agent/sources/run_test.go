@@ -103,8 +103,9 @@ func TestLooks(t *testing.T) {
 	})
 }
 
-// TestGivesUp checks that a missing pod is dropped after its time. A file source is read once more before that.
-func TestGivesUp(t *testing.T) {
+// TestMissingPodsAreDropped checks that a missing pod is dropped after its time. A file source is read once more before
+// that.
+func TestMissingPodsAreDropped(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			k := startLooked(t, twice)
@@ -144,8 +145,9 @@ func TestProblemsInTime(t *testing.T) {
 	})
 }
 
-// TestSettled checks that a series of events leads to one report, and that an endless series is reported in between.
-func TestSettled(t *testing.T) {
+// TestSeriesOfEventsIsOneReport checks that a series of events leads to one report, and that an endless series is
+// reported in between.
+func TestSeriesOfEventsIsOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

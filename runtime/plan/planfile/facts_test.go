@@ -81,8 +81,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestTimesAreNoFacts checks that the passing of time makes no plan stale.
-func TestTimesAreNoFacts(t *testing.T) {
+// TestTimeMakesNoPlanStale checks that the passing of time makes no plan stale.
+func TestTimeMakesNoPlanStale(t *testing.T) {
 	later := everything()
 	for i := range later.Containers {
 		later.Containers[i].FinishedAt = modeltest.Noon()
@@ -134,8 +134,8 @@ func TestEachFactMakesAPlanStale(t *testing.T) {
 	}
 }
 
-// TestPlansSayWhatTheyWereMadeOf checks the two digests, and the basis if the options ask for it.
-func TestPlansSayWhatTheyWereMadeOf(t *testing.T) {
+// TestPlanDigestsAndBasis checks the two digests, and the basis if the options ask for it.
+func TestPlanDigestsAndBasis(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	in := inputOf(w)
 	p := Make(in)

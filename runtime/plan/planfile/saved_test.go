@@ -63,7 +63,7 @@ func TestSavedPlanIsMadeAgain(t *testing.T) {
 	}
 }
 
-func TestStalePlanNamesWhatChanged(t *testing.T) {
+func TestStalePlanNamesChanges(t *testing.T) {
 	edited := modeltest.Load(t, strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:2}", 1))
 	ended := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	ended.Containers[1].State, ended.Containers[1].ExitCode = model.Exited, 3
@@ -90,8 +90,8 @@ func TestStalePlanNamesWhatChanged(t *testing.T) {
 	}
 }
 
-// TestChangesAreToldInWords checks that changes are described without hashes.
-func TestChangesAreToldInWords(t *testing.T) {
+// TestChangesAreDescribedWithoutHashes checks that changes are described without hashes.
+func TestChangesAreDescribedWithoutHashes(t *testing.T) {
 	runs := "RUNNING restarts 1 6cab2ae5 v1:5bc1d2aa5bc1d2aa5bc1d2aa5bc1d2aa 9d0e4c77aaaabbbb 7b2c1e0a99"
 	for object, c := range map[string]struct{ before, after, want string }{
 		"container app (9d0e4c77aaaa)": {

@@ -61,8 +61,8 @@ func tamper(value any, path string, set func(any), emit func(string)) {
 	}
 }
 
-// TestAPlanFileIsData checks that a changed file is refused, or executed exactly like the unchanged one.
-func TestAPlanFileIsData(t *testing.T) {
+// TestTamperedPlanFile checks that a changed file is refused, or executed exactly like the unchanged one.
+func TestTamperedPlanFile(t *testing.T) {
 	replaced := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	replaced.Desired = modeltest.Load(t,
 		strings.Replace(modeltest.WebPod, "{name: app, image: i:1}", "{name: app, image: i:2, command: [run]}", 1))
@@ -120,8 +120,8 @@ func executed(t *testing.T, in *plan.Input, file []byte) string {
 	return string(text)
 }
 
-// TestStepsTakenOutOfAFileAreMissed checks that the error names the missing step.
-func TestStepsTakenOutOfAFileAreMissed(t *testing.T) {
+// TestRemovedStepsAreReported checks that the error names the missing step.
+func TestRemovedStepsAreReported(t *testing.T) {
 	in := inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
 	saved := savedCopy(t, in)
 	taken := saved.Steps[0].ID

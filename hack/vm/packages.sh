@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of single packages that need a real machine, in the one of `make test-vm`.
+# Runs the tests of single packages that need a real machine, in the emulated machine of `make test-vm`.
 set -eu
 
 rm -rf /opt/podctl
@@ -11,6 +11,6 @@ run() {
 	"bin/$1" -test.v -test.short -test.count=1 -test.timeout=3h -test.run "$2" || failed="$failed $1"
 }
 run cgroup.test .
-# Of the volumes, what is mounted.
+# Only the tests of volume that mount something.
 run volume.test 'Memory|Medium|SubPath|Hidden|Propagation|Mount|HugePages'
-[ -z "$failed" ] || { echo "rooms: failed:$failed" && exit 1; }
+[ -z "$failed" ] || { echo "packages: failed:$failed" && exit 1; }
