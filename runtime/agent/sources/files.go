@@ -42,7 +42,7 @@ func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, notify fun
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := newWatch(f.watched(ctx))
-	l := &poller{texts: NewTexts(f.path, f.settings.Loader), interval: f.settings.Interval, readsTwice: true}
+	l := &poller{texts: f.settings.texts(f.path), interval: f.settings.Interval, readsTwice: true}
 	l.events = debounce(ctx, w.events, f.settings.Settle)
 	l.read = func(ctx context.Context) Reading {
 		warning := f.renew(ctx, w)

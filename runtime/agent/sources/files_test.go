@@ -21,6 +21,9 @@ import (
 // patient is how long a test waits for an expected event.
 const patient = 30 * time.Second
 
+// soon is the delay of reports in tests with real files and servers. TestInvalidTexts checks the delay of an agent.
+const soon = 20 * time.Millisecond
+
 // recorder records the updates of a source.
 type recorder struct {
 	lock    sync.Mutex
@@ -98,7 +101,7 @@ func starts(t *testing.T, s Source) (*recorder, chan chan struct{}) {
 // watched runs the source of a path. The interval is long, so that only events lead to reads.
 func watched(t *testing.T, path string) *recorder {
 	t.Helper()
-	s, err := NewFiles(path, Settings{Interval: time.Hour, Settle: 5 * time.Millisecond})
+	s, err := NewFiles(path, Settings{Interval: time.Hour, Settle: 5 * time.Millisecond, reportDelay: soon})
 	if err != nil {
 		t.Fatal(err)
 	}

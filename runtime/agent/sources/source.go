@@ -147,6 +147,9 @@ type Settings struct {
 	// Settle is how long a directory must be unchanged before it is read. Zero means 10 ms. A tenth of it is enough if
 	// files were renamed to their names.
 	Settle time.Duration
+	// reportDelay is how long a problem must last before it is reported, because a text may be half written. Zero
+	// means one second.
+	reportDelay time.Duration
 }
 
 // DropDelay is how long a pod stays wanted after its text is gone, because files are renamed and directories are
@@ -172,13 +175,20 @@ const (
 	// urlTimeout limits the download of a text. fileTimeout limits the read of a file.
 	urlTimeout  = 10 * time.Second
 	fileTimeout = 5 * time.Second
-	// reportDelay is how long a problem must last before it is reported, because a text may be half written.
 	reportDelay = time.Second
 )
+
+// texts returns the texts of a source with these settings.
+func (s Settings) texts(name string) *Texts {
+	t := NewTexts(name, s.Loader)
+	t.reportDelay = s.reportDelay
+	return t
+}
 
 // completed returns the settings with defaults filled in.
 func (s Settings) completed() Settings {
 	s.Interval, s.Settle = cmp.Or(s.Interval, interval), cmp.Or(s.Settle, settle)
+	s.reportDelay = cmp.Or(s.reportDelay, reportDelay)
 	s.Loader.Timeout = cmp.Or(s.Loader.Timeout, urlTimeout)
 	return s
 }

@@ -35,6 +35,8 @@ type Texts struct {
 	name   string
 	loader load.Loader
 	texts  map[string]*text
+	// reportDelay is how long a problem must last before it is reported.
+	reportDelay time.Duration
 	// pods, workloads and objects are the objects that the source wants.
 	pods, workloads, objects wants
 
@@ -57,12 +59,13 @@ type Texts struct {
 // NewTexts returns the texts of a source that has not been read.
 func NewTexts(name string, loader load.Loader) *Texts {
 	return &Texts{
-		name:      name,
-		loader:    loader,
-		texts:     map[string]*text{},
-		pods:      wants{},
-		workloads: wants{},
-		objects:   wants{},
+		name:        name,
+		loader:      loader,
+		reportDelay: reportDelay,
+		texts:       map[string]*text{},
+		pods:        wants{},
+		workloads:   wants{},
+		objects:     wants{},
 	}
 }
 
@@ -325,7 +328,7 @@ func (t *Texts) stamp(now time.Time) {
 // reportable returns the problems that have lasted long enough, and when the next one will have.
 func (t *Texts) reported(now time.Time) (reported []Problem, again time.Time) {
 	add := func(p Problem) {
-		if due := p.Since.Add(reportDelay); due.After(now) {
+		if due := p.Since.Add(t.reportDelay); due.After(now) {
 			again = model.Earlier(again, due)
 		} else {
 			reported = append(reported, p)

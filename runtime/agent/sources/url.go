@@ -29,7 +29,7 @@ func NewURL(url string, s Settings) (*URL, error) {
 
 // Run fetches the text each interval.
 func (u *URL) Run(ctx context.Context, reread <-chan chan struct{}, notify func(Update)) {
-	l := &poller{texts: NewTexts(u.Name(), u.settings.Loader), interval: u.settings.Interval, read: u.read}
+	l := &poller{texts: u.settings.texts(u.Name()), interval: u.settings.Interval, read: u.read}
 	l.run(ctx, reread, notify)
 }
 

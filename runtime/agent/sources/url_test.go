@@ -48,7 +48,9 @@ func (s *site) source(t *testing.T) *URL {
 	t.Helper()
 	name := strings.Replace(s.URL, "http://", "http://me:hunter2@", 1) + "/pods.yaml"
 	reader := input.Reader{HTTP: s.Client(), Timeout: patient}
-	u, err := NewURL(name, Settings{Interval: 5 * time.Millisecond, Loader: load.Loader{Reader: reader}})
+	u, err := NewURL(name, Settings{
+		Interval: 5 * time.Millisecond, reportDelay: soon, Loader: load.Loader{Reader: reader},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
