@@ -12,6 +12,7 @@ import (
 	goruntime "runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -88,18 +89,31 @@ func TestAgentCrashMatrix(t *testing.T) {
 		}
 		maps.DeleteFunc(all, func(name string, _ crash) bool { return !slices.Contains(some, name) })
 	}
-	// Agents wait more than commands, because agentCalm takes seconds.
+	// Agents wait more than commands, because agentCalm takes seconds. So more of them run at once than the processors
+	// that t.Parallel counts.
 	slots := make(chan struct{}, 4*goruntime.GOMAXPROCS(0))
+	var group sync.WaitGroup
 	for name, c := range all {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			u := newLab(newCrashLab).measure(t, c)
-			if os.Getenv(crashVar) == "" {
-				u.points = spread(u.points, agentPointsTried)
-			}
-			u.survivesAll(t, c, slots)
+		group.Go(func() {
+			t.Run(name, func(t *testing.T) { tryAgent(t, c, slots) })
 		})
 	}
+	group.Wait()
+}
+
+// tryAgent tries the points of one shape. slots limits how many labs run concurrently.
+func tryAgent(t *testing.T, c crash, slots chan struct{}) {
+	t.Helper()
+	measure := func() undisturbed {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		return newLab(newCrashLab).measure(t, c)
+	}
+	u := measure()
+	if os.Getenv(crashVar) == "" {
+		u.points = spread(u.points, agentPointsTried)
+	}
+	u.survivesAll(t, c, slots)
 }
 
 // source returns the directory of the agent.
