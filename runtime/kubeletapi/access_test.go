@@ -50,7 +50,7 @@ func TestOtherUsers(t *testing.T) {
 	}
 	for _, request := range []string{"GET /healthz", "POST /run/ns/web/app", "GET /pods"} {
 		conn := tls.Client(dialAs(t, 65534, strings.TrimPrefix(s.url, "https://")), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // self-signed
-		_, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+		_, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 		text, readErr := io.ReadAll(conn)
 		if err = errors.Join(err, readErr); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 403 ") ||
 			!strings.Contains(string(text), "Forbidden (without --authorization-mode, only user 0 of this machine may use this server)") {

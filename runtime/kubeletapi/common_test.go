@@ -38,8 +38,10 @@ type pods struct {
 	mu     sync.Mutex
 	shown  []*podspec.Desired
 	status map[types.UID]v1.PodStatus
-	sick   error
-	away   error
+	// added are debug containers, which are only in pods with status.
+	added []v1.EphemeralContainer
+	sick  error
+	away  error
 }
 
 func (p *pods) Shown(context.Context) ([]*podspec.Desired, error) { return p.shown, p.away }
@@ -50,6 +52,7 @@ func (p *pods) List(_ context.Context, want []*podspec.Desired) (list []*v1.Pod,
 	for _, d := range want {
 		pod := d.Pod.DeepCopy()
 		pod.Status = p.status[pod.UID]
+		pod.Spec.EphemeralContainers = p.added
 		list = append(list, pod)
 	}
 	return list, nil

@@ -36,10 +36,14 @@ func (l *logReader) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	if pod == nil {
 		return refuse(http.StatusNotFound, "pod %q does not exist", r.PathValue("pod"))
 	}
-	if _, ok := podspec.FindContainer(pod.Pod, name); !ok {
+	shown, err := l.withStatus(ctx, pod)
+	if err != nil {
+		return err
+	}
+	if _, ok := podspec.FindContainer(shown, name); !ok {
 		return refuse(http.StatusNotFound, "container %q not found in pod %q", name, r.PathValue("pod"))
 	}
-	run, err := l.loggedRun(ctx, pod, name, options.Previous)
+	run, err := loggedRun(&shown.Status, pod.Pod.Name, name, options.Previous)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%s", err)
 	}
@@ -53,13 +57,13 @@ func (l *logReader) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// loggedRun returns the id of the container whose log is requested.
-func (l *logReader) loggedRun(ctx context.Context, pod *podspec.Desired, name string, previous bool) (string, error) {
-	with, err := l.finder.agent.List(ctx, []*podspec.Desired{pod})
-	if len(with) == 0 {
-		return "", errors.Join(err, errors.New("the status of the pod is not known"))
+// withStatus returns a pod with its status, and with the debug containers that were added to it.
+func (l *logReader) withStatus(ctx context.Context, pod *podspec.Desired) (*v1.Pod, error) {
+	shown, err := l.finder.agent.List(ctx, []*podspec.Desired{pod})
+	if len(shown) == 0 {
+		return nil, errors.Join(err, errors.New("the status of the pod is not known"))
 	}
-	return loggedRun(&with[0].Status, pod.Pod.Name, name, previous)
+	return shown[0], nil
 }
 
 // writeLog writes the selected part of a log.

@@ -162,6 +162,16 @@ func TestLogsWithoutRecord(t *testing.T) {
 	s.expect("GET", "/containerLogs/ns/web/app", http.StatusOK, "unable to retrieve container logs for containerd://gone")
 }
 
+// TestDebugContainerLogs checks the log of a container that was added to a running pod.
+func TestDebugContainerLogs(t *testing.T) {
+	s := serveLog(t)
+	s.agent.added = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+	s.agent.status["u1"] = v1.PodStatus{EphemeralContainerStatuses: []v1.ContainerStatus{{
+		Name: "debug", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: "containerd://c1"}},
+	}}}
+	s.expect("GET", "/containerLogs/ns/web/debug?tailLines=1", http.StatusOK, "four\n")
+}
+
 // following opens the log of a container and returns its lines.
 func following(ctx context.Context, t *testing.T, s *logServer, query string) *bufio.Scanner {
 	t.Helper()
