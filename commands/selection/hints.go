@@ -78,6 +78,7 @@ func isLost(ctx context.Context, sess *session.Session, name string, applied []*
 	defer cancel()
 	found, err := engine.Lister.Unmanaged(ctx, UIDs(applied))
 	return err == nil && slices.ContainsFunc(found, func(d *podspec.Desired) bool {
-		return model.RefOf(d.Pod).String() == name && d.Pod.Annotations[observe.AnnotationManager] == observe.ManagerLost
+		manager := d.Pod.Annotations[observe.AnnotationManager]
+		return model.RefOf(d.Pod).String() == name && manager == observe.ManagerLost
 	})
 }
