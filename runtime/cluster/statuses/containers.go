@@ -81,6 +81,6 @@ func (m *Merge) mayLeave(name string, exitCode int32) bool {
 		return false
 	}
 	policy := m.API.Spec.RestartPolicy
-	return ref.Type == podspec.Sidecar || policy == v1.RestartPolicyAlways || podstatus.HasRestartAllRule(m.API) ||
+	return policy == v1.RestartPolicyAlways || podstatus.HasRestartAllRule(m.API) ||
 		policy == v1.RestartPolicyOnFailure && exitCode != 0 || podstatus.RestartsAfter(m.API, ref.Container, exitCode)
 }

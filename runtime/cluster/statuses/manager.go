@@ -230,6 +230,8 @@ func (l *loop) next() time.Time {
 
 // act does everything that is due.
 func (l *loop) act(ctx context.Context) {
+	// The last look is part of finish, so the end of the agent does not end one that is under way.
+	ctx = context.WithoutCancel(ctx)
 	now := time.Now()
 	if !now.Before(l.compareAt) {
 		l.compareAt = now.Add(compareEvery)

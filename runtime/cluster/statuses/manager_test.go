@@ -519,6 +519,11 @@ func TestNoDelete(t *testing.T) {
 			c.deleted()
 			c.is("{phase: Failed}", func(s *Shown) { s.Reclaimed, s.MayRun = true, true })
 		},
+		"it may run, and has failed in the API": func(c *cluster) {
+			c.edit("default/web", func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
+			c.deleted()
+			c.is("{phase: Failed}", func(s *Shown) { s.Reclaimed, s.MayRun = true, true })
+		},
 		"not terminal": func(c *cluster) {
 			c.deleted()
 			c.is("{phase: Running}", reclaimed)

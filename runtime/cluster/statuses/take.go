@@ -50,7 +50,8 @@ func (l *loop) takeAt() (at time.Time, due bool) {
 	return at, true
 }
 
-// beginTake takes the status of all dirty pods, and of those that the manager does not know yet.
+// beginTake takes the status of all dirty pods, and of those that the manager does not know yet. The end of ctx ends the
+// look.
 func (l *loop) beginTake(ctx context.Context, now time.Time) {
 	if l.taking {
 		return
@@ -64,7 +65,6 @@ func (l *loop) beginTake(ctx context.Context, now time.Time) {
 	for uid, e := range l.pods {
 		before[uid] = e.taken
 	}
-	ctx = context.WithoutCancel(ctx)
 	go func() { l.taken <- l.take(ctx, asked, before) }()
 }
 
