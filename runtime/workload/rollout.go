@@ -65,7 +65,8 @@ func (x *expanding) recreate() {
 		case old == 0:
 			x.make(ordinal)
 		default:
-			x.out.wait(x.maker.name(ordinal), fmt.Sprintf("The strategy Recreate creates it once %s.", oldPodsGone(old)))
+			text := fmt.Sprintf("The strategy Recreate creates it once %s.", oldPodsGone(old))
+			x.out.wait(x.maker.name(ordinal), text)
 		}
 	}
 }
