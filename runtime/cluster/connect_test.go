@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+
+// kubeconfigOf writes a kubeconfig with a server and a user.
+func kubeconfigOf(t *testing.T, server, user string) string {
+	t.Helper()
+	return written(t, `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "`+server+`"}}]
+users: [{name: u, user: {`+user+`}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`)
+}
+
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// certificate writes a client certificate that ends at a time, and its key.
+func certificate(t *testing.T, until time.Time) (cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:n"},
+		NotBefore: until.Add(-time.Hour), NotAfter: until,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return written(t, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))),
+		written(t, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})))
+}
+
+// TestBadKubeconfigs checks that the error names the file and the fault, and no secret.
+func TestBadKubeconfigs(t *testing.T) {
+	expired, key := certificate(t, now.Add(-time.Minute))
+	valid, validKey := certificate(t, now.Add(time.Hour))
+	large := written(t, strings.Repeat("#", maxKubeconfig+1))
+	shared := kubeconfigOf(t, "https://a:1", "token: secret-token")
+	if err := os.Chmod(shared, 0o666); err != nil { //nolint:gosec // this is the fault
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ path, want string }{
+		"missing":           {filepath.Join(t.TempDir(), "absent"), "no such file"},
+		"a directory":       {t.TempDir(), "not a regular file"},
+		"too large":         {large, "larger than 1048576 bytes"},
+		"others may write":  {shared, "can be written by others"},
+		"not YAML":          {written(t, "token: secret-token: {"), "yaml"},
+		"empty":             {written(t, ""), "it has no current-context"},
+		"no such context":   {written(t, "current-context: x"), `there is no context "x"`},
+		"no such cluster":   {written(t, "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]"), `there is no cluster "c"`},
+		"no server":         {kubeconfigOf(t, "", "token: secret-token"), "it has no server"},
+		"no certificate":    {kubeconfigOf(t, "https://a:1", "client-certificate: /absent, client-key: /absent"), "/absent"},
+		"expired":           {kubeconfigOf(t, "https://a:1", "client-certificate: "+expired+", client-key: "+key), "of system:node:n has expired at 2026-05-01T11:59:00Z: renew it"},
+		"not a certificate": {kubeconfigOf(t, "https://a:1", "client-certificate: "+large+", client-key: "+key), "larger than"},
+	} {
+		_, err := Connect(Settings{Kubeconfig: c.path, Now: func() time.Time { return now }})
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) ||
+			strings.Contains(err.Error(), "secret-token") {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	good := kubeconfigOf(t, "https://a:1", "client-certificate: "+valid+", client-key: "+validKey)
+	if c, err := Connect(Settings{Kubeconfig: good, Now: func() time.Time { return now }}); err != nil || c.Config.Host != "https://a:1" {
+		t.Errorf("a valid kubeconfig: %v", err)
+	}
+}
+
+// TestHealth checks when the API server is considered to respond.
+func TestHealth(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure"}`))
+	}))
+	defer server.Close()
+	clock := now
+	c, err := Connect(Settings{
+		Kubeconfig: kubeconfigOf(t, server.URL, "token: t"), Now: func() time.Time { return clock },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	returns := 0
+	c.Health.OnReturn(func() { returns++ })
+	request := func(ctx context.Context) { _, _ = c.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}) }
+	if c.Health.Check() == nil {
+		t.Error("it responds before a request")
+	}
+	for i, step := range []struct {
+		status   int
+		responds bool
+	}{{200, true}, {403, true}, {500, true}, {503, false}, {502, false}, {200, true}} {
+		clock, status = clock.Add(time.Minute), step.status
+		request(t.Context())
+		if s := c.Health.State(); s.Responds != step.responds || (s.Err == nil) != step.responds {
+			t.Errorf("%d, after %d: %+v", i, step.status, s)
+		}
+	}
+	if s := c.Health.State(); returns != 2 || !s.Since.Equal(clock) {
+		t.Errorf("%d returns, the last at %s", returns, s.Since)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	request(ended)
+	if c.Health.Check() != nil {
+		t.Error("a request that its caller has ended counts")
+	}
+	server.Close()
+	if request(t.Context()); c.Health.Check() == nil {
+		t.Error("it responds after its end")
+	}
+}

@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// State is whether the API server responds.
+type State struct {
+	// Responds is set if the last request was answered.
+	Responds bool
+	// Since is the time of the last change of Responds. It is zero before the first result.
+	Since time.Time
+	// Err is the last error, if the API server does not respond.
+	Err error
+}
+
+// Health records whether the API server responds. An answer that refuses the request is a response as well. It is safe
+// for concurrent use.
+type Health struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	state  State
+	notify []func()
+}
+
+// State returns the state.
+func (h *Health) State() State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.state
+}
+
+// OnReturn calls a function, which must not block, each time the API server responds again.
+func (h *Health) OnReturn(do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.notify = append(h.notify, do)
+}
+
+// watch records the results of a transport's requests.
+func (h *Health) watch(next http.RoundTripper) http.RoundTripper {
+	return &watched{next: next, health: h}
+}
+
+type watched struct {
+	next   http.RoundTripper
+	health *Health
+}
+
+// RoundTrip makes a request and records its result.
+func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := w.next.RoundTrip(r)
+	switch {
+	case err != nil && r.Context().Err() != nil:
+		// The caller gave up. This says nothing about the API server.
+	case err != nil:
+		w.health.record(err)
+	case resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusServiceUnavailable ||
+		resp.StatusCode == http.StatusGatewayTimeout:
+		// A load balancer answers although no API server does.
+		w.health.record(fmt.Errorf("%s %s: %s", r.Method, r.URL.Host, resp.Status))
+	default:
+		w.health.record(nil)
+	}
+	return resp, err
+}
+
+// WrappedRoundTripper returns the wrapped transport. client-go finds the dialer of streams by it.
+func (w *watched) WrappedRoundTripper() http.RoundTripper { return w.next }
+
+var _ utilnet.RoundTripperWrapper = (*watched)(nil)
+
+func (h *Health) record(err error) {
+	h.mu.Lock()
+	responds := err == nil
+	returned := responds && !h.state.Responds
+	if h.state.Since.IsZero() || responds != h.state.Responds {
+		h.state.Since = h.now()
+	}
+	h.state.Responds, h.state.Err = responds, err
+	notify := h.notify
+	h.mu.Unlock()
+	if returned {
+		for _, do := range notify {
+			do()
+		}
+	}
+}
+
+// errUnknown is the error of a state before the first request.
+var errUnknown = errors.New("no request has been made")
+
+// Check returns nil if the API server responds, and the reason otherwise.
+func (h *Health) Check() error {
+	switch s := h.State(); {
+	case s.Responds:
+		return nil
+	case s.Err != nil:
+		return s.Err
+	}
+	return errUnknown
+}

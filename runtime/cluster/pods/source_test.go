@@ -1,0 +1,310 @@
+package pods
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/sources"
+)
+
+// server is an API server with pods. It streams the events that the test sends.
+type server struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	pods     []v1.Pod
+	version  int
+	refuse   func(w http.ResponseWriter) bool
+	selector []string
+	events   chan any
+	lists    int
+}
+
+func newServer(t *testing.T, pods ...v1.Pod) *server {
+	s := &server{pods: pods, version: 1, events: make(chan any)}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.selector = append(s.selector, r.URL.Query().Get("fieldSelector"))
+	refuse := s.refuse
+	s.mu.Unlock()
+	if refuse != nil && refuse(w) {
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if r.URL.Query().Get("watch") != "true" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.lists++
+		_ = json.NewEncoder(w).Encode(v1.PodList{
+			TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"},
+			ListMeta: metav1.ListMeta{ResourceVersion: fmt.Sprint(s.version)}, Items: s.pods,
+		})
+		return
+	}
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		// An API server without WatchList.
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush() //nolint:forcetypeassert // a test server's writer is one
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case e := <-s.events:
+			if e == nil {
+				return
+			}
+			_ = json.NewEncoder(w).Encode(e)
+			w.(http.Flusher).Flush() //nolint:forcetypeassert // as above
+		}
+	}
+}
+
+// send sends an event of a pod to the watch.
+func (s *server) send(kind string, pod v1.Pod) {
+	s.mu.Lock()
+	s.version++
+	pod.ResourceVersion = fmt.Sprint(s.version)
+	s.mu.Unlock()
+	s.events <- map[string]any{"type": kind, "object": pod}
+}
+
+func podNamed(name string, uid types.UID) v1.Pod {
+	return v1.Pod{
+		TypeMeta:   metav1.TypeMeta{Kind: "Pod", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: uid, ResourceVersion: "1"},
+		Spec:       v1.PodSpec{NodeName: "n", Containers: []v1.Container{{Name: "c", Image: "i"}}},
+		Status:     v1.PodStatus{Phase: v1.PodPending},
+	}
+}
+
+// lab is a source that watches a server.
+type lab struct {
+	*Source
+
+	t       *testing.T
+	updates chan sources.Update
+	log     *strings.Builder
+	mu      sync.Mutex
+	changed []types.UID
+}
+
+func run(t *testing.T, s *server, known ...types.UID) *lab {
+	t.Helper()
+	set, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, updates: make(chan sources.Update), log: &strings.Builder{}}
+	l.Source = New(Settings{
+		Name: "api", Client: set.CoreV1().RESTClient(), Node: "n", Known: func(uid types.UID) bool { return slices.Contains(known, uid) },
+		Load: func(pod *v1.Pod) (*podspec.Desired, error) {
+			if pod.Annotations["bad"] != "" {
+				return nil, errors.New("it is bad")
+			}
+			return podspec.New(pod, "api", pod.UID), nil
+		},
+		Changed: func(uid types.UID) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.changed = append(l.changed, uid)
+		},
+		Log: slog.New(slog.NewTextHandler(l.log, nil)),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx, nil, func(u sources.Update) {
+			select {
+			case l.updates <- u:
+			case <-ctx.Done():
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		stop()
+		s.CloseClientConnections()
+		<-ended
+	})
+	return l
+}
+
+// until returns the first update with a property.
+func (l *lab) until(what string, has func(sources.Update) bool) sources.Update {
+	l.t.Helper()
+	for {
+		select {
+		case u := <-l.updates:
+			if has(u) {
+				return u
+			}
+		case <-l.t.Context().Done():
+			l.t.Fatalf("no update: %s", what)
+		}
+	}
+}
+
+func uids(u sources.Update) string {
+	var all []string
+	for _, d := range u.Pods {
+		all = append(all, string(d.Pod.UID))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestListAndWatch checks the updates after a list and after each kind of event.
+func TestListAndWatch(t *testing.T) {
+	s := newServer(t, podNamed("two", "2"), podNamed("one", "1"))
+	l := run(t, s)
+	first := l.until("the list", func(u sources.Update) bool { return u.Complete })
+	if uids(first) != "1 2" || first.Source != "api" || !l.Listed() {
+		t.Errorf("after the list: %q, %+v", uids(first), first)
+	}
+	status := podNamed("one", "1")
+	status.Status.Phase = v1.PodRunning
+	s.send("MODIFIED", status)
+	u := l.until("a status", func(sources.Update) bool { return l.Get("1").Status.Phase == v1.PodRunning })
+	if u.Pods[0] != first.Pods[0] {
+		t.Error("a pod whose status has changed is converted again")
+	}
+	ending := podNamed("one", "1")
+	ending.DeletionTimestamp, ending.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(7))
+	s.send("MODIFIED", ending)
+	u = l.until("a deletion", func(u sources.Update) bool { return len(u.Ending) > 0 })
+	if u.Ending["1"] != 7 || uids(u) != "1 2" {
+		t.Errorf("a deletion: %v, %q", u.Ending, uids(u))
+	}
+	s.send("DELETED", ending)
+	l.until("the end", func(u sources.Update) bool { return uids(u) == "2" })
+	s.send("ADDED", podNamed("one", "3"))
+	l.until("another pod with the name", func(u sources.Update) bool { return uids(u) == "3 2" })
+	if l.Get("1") != nil || l.Get("3") == nil {
+		t.Error("the copies are not those of the API server")
+	}
+	if want := "spec.nodeName=n"; slices.ContainsFunc(s.selector, func(got string) bool { return got != want }) {
+		t.Errorf("requested are %q", s.selector)
+	}
+	if !slices.Contains(l.changed, "1") || !slices.Contains(l.changed, "3") {
+		t.Errorf("changed: %v", l.changed)
+	}
+}
+
+// TestWatchEnds checks that a source lists again after the API server has lost its history, and reports what it missed.
+func TestWatchEnds(t *testing.T) {
+	s := newServer(t, podNamed("one", "1"))
+	l := run(t, s)
+	l.until("the list", func(u sources.Update) bool { return uids(u) == "1" })
+	s.mu.Lock()
+	s.pods, s.version = []v1.Pod{podNamed("two", "2")}, 100
+	s.mu.Unlock()
+	s.events <- map[string]any{"type": "ERROR", "object": metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
+	}}
+	l.until("a new list", func(u sources.Update) bool { return uids(u) == "2" })
+	if !slices.Contains(l.changed, "1") {
+		t.Error("the pod that is gone was not reported as changed")
+	}
+}
+
+// TestRefusals checks that a source without an answer reports nothing, logs the reason once, and recovers.
+func TestRefusals(t *testing.T) {
+	for name, refuse := range map[string]func(w http.ResponseWriter){
+		"unauthorized": func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
+		"an error":     func(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) },
+		"HTML": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("<html>login</html>"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, refused := newServer(t, podNamed("one", "1")), make(chan struct{})
+			count := 0
+			s.refuse = func(w http.ResponseWriter) bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if count++; count > 2 {
+					return false
+				}
+				if count == 2 {
+					defer close(refused)
+				}
+				refuse(w)
+				return true
+			}
+			l := run(t, s)
+			u := l.until("an answer", func(sources.Update) bool { return true })
+			<-refused
+			if !u.Complete || uids(u) != "1" {
+				t.Errorf("the first update is %+v", u)
+			}
+			l.Source.mu.Lock()
+			defer l.Source.mu.Unlock()
+			if !strings.Contains(l.log.String(), "cannot watch the pods") {
+				t.Errorf("logged: %s", l.log)
+			}
+		})
+	}
+}
+
+// TestCopies checks which pods of the API server the agent must run.
+func TestCopies(t *testing.T) {
+	load := func(pod *v1.Pod) (*podspec.Desired, error) {
+		if pod.Annotations["bad"] != "" {
+			return nil, errors.New("it is bad")
+		}
+		return podspec.New(pod, "api", pod.UID), nil
+	}
+	ended, recorded, bad := podNamed("ended", "1"), podNamed("recorded", "2"), podNamed("bad", "3")
+	ended.Status.Phase, recorded.Status.Phase = v1.PodSucceeded, v1.PodFailed
+	bad.Annotations = map[string]string{"bad": "yes"}
+	c := newCopies(load, func(uid types.UID) bool { return uid == "2" })
+	c.replace([]*v1.Pod{&ended, &recorded, &bad})
+	u := c.update("api")
+	if uids(u) != "2" || len(u.Problems) != 1 || u.Problems[0].Pod != "3" || !strings.Contains(u.Problems[0].Text, "it is bad") {
+		t.Errorf("%q with problems %v", uids(u), u.Problems)
+	}
+	edited := ended
+	edited.Labels = map[string]string{"a": "b"}
+	c.set(&edited)
+	if uids(c.update("api")) != "2" {
+		t.Error("a pod that has ended runs again after an edit")
+	}
+	again := podNamed("recorded", "4")
+	if affected := c.set(&again); !slices.Equal(affected, []types.UID{"2", "4"}) {
+		t.Errorf("a new pod with the name affects %v", affected)
+	}
+	if c.removePod("2"); uids(c.update("api")) != "4" {
+		t.Errorf("a late end removes the new pod: %q", uids(c.update("api")))
+	}
+	if affected := c.replace(nil); !slices.Equal(affected, []types.UID{"1", "3", "4"}) || len(c.byName) != 0 {
+		t.Errorf("an empty list affects %v and leaves %v", affected, c.byName)
+	}
+}
