@@ -20,7 +20,8 @@ func TestPeerUser(t *testing.T) {
 			"   2: 0100007F:1F91 0100007F:2742 05" + rest + "   0        0 0 1 0000000000000000 20 4 0 10 -1\n" +
 			"   3: 0100007F:1F93 0200007F:2742 01" + rest + "   0        0 3 1 0000000000000000 20 4 0 10 -1\n",
 		"tcp6": head +
-			"   0: 0000000000000000FFFF00000100007F:1F92 0000000000000000FFFF00000100007F:2742 01" + rest + "1001        0 4 1 0000000000000000 20 4 0 10 -1\n",
+			"   0: 0000000000000000FFFF00000100007F:1F92 0000000000000000FFFF00000100007F:2742 01" +
+			rest + "1001        0 4 1 0000000000000000 20 4 0 10 -1\n",
 	} {
 		path := filepath.Join(proc, "net", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -36,7 +37,11 @@ func TestPeerUser(t *testing.T) {
 			t.Errorf("%s: user %d, %v", peer, user, err)
 		}
 	}
-	for name, peer := range map[string]string{"closing": "127.0.0.1:8081", "to another address": "127.0.0.1:8083", "elsewhere": "192.0.2.1:8080"} {
+	for name, peer := range map[string]string{
+		"closing":            "127.0.0.1:8081",
+		"to another address": "127.0.0.1:8083",
+		"elsewhere":          "192.0.2.1:8080",
+	} {
 		if user, err := PeerUser(proc, netip.MustParseAddrPort(peer), own); err == nil {
 			t.Errorf("%s: user %d", name, user)
 		}

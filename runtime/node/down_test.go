@@ -55,7 +55,8 @@ func TestBusySandboxDoesNotBlockOthers(t *testing.T) {
 		t.Error(err)
 	}
 	slices.Sort(r.removed)
-	if !slices.Equal(r.removed, []string{"one", "two"}) || len(reported) != 1 || !strings.Contains(reported[0], "removing sandbox stuck: ") {
+	if !slices.Equal(r.removed, []string{"one", "two"}) ||
+		len(reported) != 1 || !strings.Contains(reported[0], "removing sandbox stuck: ") {
 		t.Errorf("removed %v, reported %q", r.removed, reported)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -76,5 +76,6 @@ const fuzzSnapshot = `{"apiVersion":"podctl.io/v1alpha1","kind":"Snapshot","take
 "backoffs":[{"container":"web","duration":"20s","lastUpdate":"2026-05-04T11:59:00Z"}],
 "actuated":{"containers":{"web":{"limits":{"cpu":"1"}}},"pod":{"limits":{"memory":"1Gi"}}},
 "disk":{"volumes":{"site":{"prepared":true}},"cgroup":false,"logAttempts":{"web":4}},
-"checkpoint":{"generation":1,"lastRun":{"sandbox":"x","containers":{"web":"c"}},"completion":{"phase":"Succeeded","at":"2026-05-04T11:59:00Z"},
+"checkpoint":{"generation":1,"lastRun":{"sandbox":"x","containers":{"web":"c"}},
+"completion":{"phase":"Succeeded","at":"2026-05-04T11:59:00Z"},
 "applied":{"pod":{"metadata":{"name":"hello"},"spec":{"containers":[{"name":"web","image":"i"}]}},"objects":{},"source":"-"}}}`

@@ -86,7 +86,8 @@ func TestEviction(t *testing.T) {
 	}
 	l.checkEvicted(full)
 	recreated, err := l.Apply(t.Context(), loadPod(t, full), executor.Options{Options: plan.Options{Restart: []string{"a"}}})
-	if err != nil || recreated.Err() != nil || !strings.HasSuffix(kinds(recreated.Plan), "RunSandbox StartContainer") || recreated.Plan.Attempt != 0 {
+	if err != nil || recreated.Err() != nil ||
+		!strings.HasSuffix(kinds(recreated.Plan), "RunSandbox StartContainer") || recreated.Plan.Attempt != 0 {
 		t.Fatalf("a restart: %s %v", kinds(recreated.Plan), err)
 	}
 	if c := l.checkpoint(full); c.Eviction != nil || c.LastRun == nil || c.StartTime.IsZero() || snapshot.TakenBy(&c.Memory) == nil {

@@ -253,7 +253,8 @@ func TestContainersThatEndedForGood(t *testing.T) {
 				t.Errorf("%s: %v, want %q", name, err, c.want)
 			}
 		}
-		if len(*reported) != c.reported || (c.reported > 0 && !strings.HasPrefix((*reported)[0], "pod default/web: waiting: container a has exited 0")) {
+		if len(*reported) != c.reported || (c.reported > 0 &&
+			!strings.HasPrefix((*reported)[0], "pod default/web: waiting: container a has exited 0")) {
 			t.Errorf("%s: reported %q", name, *reported)
 		}
 		status.Conditions = []v1.PodCondition{{Type: v1.AllContainersRestarting}}
