@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,6 +28,9 @@ const (
 	compareEvery = 10 * time.Second
 	// requestsMax limits the requests in flight.
 	requestsMax = 8
+	// logsFirst is the number of failures that are logged without a limit, and logsEvery the time between later ones.
+	logsFirst = 10
+	logsEvery = 10 * time.Second
 	// lastWords limits the time for the last statuses when the context ends.
 	lastWords = 2 * time.Second
 	// wakeAfter is the age from which a request in flight is canceled when the API server responds again. It may wait
@@ -167,6 +171,8 @@ type loop struct {
 	compareAt time.Time
 	inFlight  int
 	results   chan result
+	// logs limits the log of failures.
+	logs rate.Sometimes
 }
 
 // entry is a pod with the state of its requests.
@@ -189,7 +195,8 @@ type entry struct {
 func newLoop(m *Manager) *loop {
 	return &loop{
 		Manager: m, pods: map[types.UID]*entry{}, dirty: map[types.UID]bool{}, missed: map[types.UID]bool{},
-		compareAt: time.Now(), taken: make(chan harvest, 1), results: make(chan result, requestsMax),
+		logs: rate.Sometimes{First: logsFirst, Interval: logsEvery}, compareAt: time.Now(),
+		taken: make(chan harvest, 1), results: make(chan result, requestsMax),
 	}
 }
 
@@ -335,11 +342,14 @@ func (l *loop) sendNext(ctx context.Context, e *entry, now time.Time) {
 	}
 }
 
-// fail records a failure, and logs it if it differs from the one before.
+// fail records a failure, and logs it if it differs from the one before. The log of many pods is limited.
 func (l *loop) fail(e *entry, err error) {
 	if failure := describe(err); failure != e.failure {
 		e.failure = failure
-		l.Log.Warn("cannot send the status of a pod", "pod", e.pod.String(), "uid", string(e.pod.UID), "error", failure)
+		l.logs.Do(func() {
+			pod, uid := e.pod.String(), string(e.pod.UID)
+			l.Log.Warn("cannot send the status of a pod", "pod", pod, "uid", uid, "error", failure)
+		})
 	}
 }
 

@@ -693,6 +693,58 @@ func TestLastStatuses(t *testing.T) {
 	}
 }
 
+// TestForgetsPods checks that no request follows for a pod that the agent does not show any more.
+func TestForgetsPods(t *testing.T) {
+	inBubble(t, func(c *cluster) {
+		c.set(func() { c.broken = disconnect })
+		c.becomes(running)
+		c.passes(5 * time.Second)
+		c.here.mu.Lock()
+		clear(c.here.shown)
+		c.here.mu.Unlock()
+		c.passes(10 * time.Second)
+		c.log()
+		c.passes(10 * time.Minute)
+		c.expect("not shown")
+		if s := c.Summary(); s.Pending != 0 {
+			t.Errorf("%d pending", s.Pending)
+		}
+	})
+}
+
+// many shows and marks 110 pods with a status that the API does not have.
+func (c *cluster) many() {
+	for i := range 110 {
+		pod := podFrom(c.t, spec("Always")+"status: {phase: Pending}")
+		pod.Name, pod.UID = fmt.Sprintf("p%d", i), types.UID(fmt.Sprint("uid", i))
+		c.put(pod)
+		c.here.mu.Lock()
+		c.here.shown[pod.UID] = Shown{Desired: podspec.New(pod, "", pod.UID)}
+		c.here.state[pod.UID] = v1.PodStatus{Phase: v1.PodRunning}
+		c.here.mu.Unlock()
+		c.Mark(pod.UID)
+	}
+}
+
+// TestFailuresOfManyPods checks that an API server that refuses all statuses for ten minutes does not fill the log.
+func TestFailuresOfManyPods(t *testing.T) {
+	inBubble(t, func(c *cluster) {
+		refused := 0
+		c.set(func() {
+			c.broken = func(w http.ResponseWriter, _ *http.Request) bool {
+				c.set(func() { refused++ })
+				answerStatus(w, 500, metav1.StatusReasonInternalError, fmt.Sprint("failure ", refused))
+				return true
+			}
+		})
+		c.many()
+		c.passes(10 * time.Minute)
+		if lines := strings.Count(c.logs.String(), "\n"); lines < 10 || lines > 10+60 {
+			t.Errorf("%d lines for %d failures", lines, refused)
+		}
+	})
+}
+
 // TestManyPods checks that at most eight requests are in flight, and that all of 110 pods get their status.
 func TestManyPods(t *testing.T) {
 	inBubble(t, func(c *cluster) {
@@ -705,16 +757,7 @@ func TestManyPods(t *testing.T) {
 				return false
 			}
 		})
-		for i := range 110 {
-			pod := podFrom(t, spec("Always")+"status: {phase: Pending}")
-			pod.Name, pod.UID = fmt.Sprintf("p%d", i), types.UID(fmt.Sprint("uid", i))
-			c.put(pod)
-			c.here.mu.Lock()
-			c.here.shown[pod.UID] = Shown{Desired: podspec.New(pod, "", pod.UID)}
-			c.here.state[pod.UID] = v1.PodStatus{Phase: v1.PodRunning}
-			c.here.mu.Unlock()
-			c.Mark(pod.UID)
-		}
+		c.many()
 		c.passes(5 * time.Second)
 		if log := c.log(); len(log) != 110 || len(slices.Compact(slices.Sorted(slices.Values(log)))) != 110 {
 			t.Errorf("%d requests", len(log))

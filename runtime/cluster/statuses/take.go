@@ -50,8 +50,8 @@ func (l *loop) takeAt() (at time.Time, due bool) {
 	return at, true
 }
 
-// beginTake takes the status of all dirty pods, and of those that the manager does not know yet. The end of ctx ends the
-// look.
+// beginTake takes the status of all dirty pods, and of those that the manager does not know yet. The end of ctx ends
+// the look.
 func (l *loop) beginTake(ctx context.Context, now time.Time) {
 	if l.taking {
 		return
