@@ -374,12 +374,15 @@ func (l *loop) finish(ctx context.Context) {
 	l.readMarks(time.Now())
 	l.beginTake(ctx, time.Now())
 	for l.taking || l.inFlight > 0 || len(l.dirty) > 0 {
-		at, _ := l.takeAt()
-		if !l.wait(ctx, cmp.Or(at, time.Now().Add(lastWords))) {
+		at, due := l.takeAt()
+		if due = due && len(l.dirty) > 0; !due {
+			at = time.Now().Add(lastWords)
+		}
+		if !l.wait(ctx, at) {
 			break
 		}
 		now := time.Now()
-		if next, due := l.takeAt(); due && len(l.dirty) > 0 && !now.Before(next) {
+		if due && !now.Before(at) {
 			l.beginTake(ctx, now)
 		}
 		l.send(ctx, now)
