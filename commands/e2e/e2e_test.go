@@ -635,7 +635,7 @@ spec:
 		t.Errorf("the plan of a completed pod is not empty: exit code %d\n%s", r.code, r.stdout)
 	}
 	r := m.must(t, "plan", edited(t, path, `"0"`, `"1"`))
-	if !strings.Contains(r.stdout, "Completed; delete it first") {
+	if !strings.Contains(r.stdout, "The pod has finished. Delete it first") {
 		t.Errorf("an edited, completed pod:\n%s", r.stdout)
 	}
 	m.must(t, "delete", "once")

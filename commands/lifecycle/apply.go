@@ -217,7 +217,7 @@ func (o *applyOptions) apply(ctx context.Context, sess *session.Session, pods []
 			return "source: " + file + " " + change
 		})
 	}
-	a.takenBack = o.takenBack(ctx, sess, pods)
+	a.reverted = o.reverted(ctx, sess, pods)
 	a.follows = o.wait != "" && sess.AgentKeepsApplied(ctx)
 	outcomes := selection.ForEach(pods, o.parallel, func(d *podspec.Desired) error { return a.one(ctx, d) })
 	if o.output == "json" {
@@ -236,15 +236,15 @@ type applier struct {
 	progress *view.Progress
 	// changed describes, per pod, how the source file differs from the applied version.
 	changed map[model.PodRef]string
-	// takenBack has, per pod, the reason why the agent will replace the manifest with another one.
-	takenBack map[model.PodRef]string
+	// reverted has, per pod, a note if the agent will replace the manifest with that of a source.
+	reverted map[model.PodRef]string
 	// follows is set if an agent keeps the pods. A wait then makes only the first pass and leaves the others to the
 	// agent.
 	follows bool
 	// done are the outcomes of the last pass of each pod.
 	mu   sync.Mutex
 	done map[model.PodRef]*executor.Outcome
-	// told are the digests of the manifests whose success was already printed.
+	// reported are the digests of the manifests whose success was already printed.
 	reported map[model.PodRef]string
 }
 
@@ -285,7 +285,7 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 	if text := a.changed[model.RefOf(d.Pod)]; text != "" {
 		a.warn(model.RefOf(d.Pod), text)
 	}
-	if text := a.takenBack[model.RefOf(d.Pod)]; text != "" {
+	if text := a.reverted[model.RefOf(d.Pod)]; text != "" {
 		a.warn(model.RefOf(d.Pod), "note: "+text)
 	}
 	if a.o.plan != "" {
@@ -309,7 +309,7 @@ func (a *applier) one(ctx context.Context, d *podspec.Desired) error {
 }
 
 // options returns the options for one pod. The remarks of its plans are reported before the first step. Each remark is
-// reported once, however many plans a wait makes.
+// reported once, even if a wait makes several plans.
 func (a *applier) options() executor.Options {
 	reported := map[string]bool{}
 	return executor.Options{
@@ -328,12 +328,12 @@ func (a *applier) options() executor.Options {
 	}
 }
 
-// warn reports a warning that belongs to no step.
+// warn reports a warning that does not concern a step.
 func (a *applier) warn(pod model.PodRef, text string) {
 	a.report(executor.Event{Kind: executor.Warning, Pod: pod, Time: a.io.Now(), Detail: text})
 }
 
-// conclude prints the result of a pod, and returns an error for failed and held work.
+// conclude prints the result of a pod, and returns an error for failed and held steps.
 func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
 	a.mu.Lock()
 	a.done[model.RefOf(d.Pod)] = outcome
@@ -342,7 +342,7 @@ func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err er
 		return withSkipped(outcome, err)
 	}
 	if failure := outcome.Err(); failure != nil {
-		return errors.Join(failure, left(outcome))
+		return errors.Join(failure, remaining(outcome))
 	}
 	p := outcome.Plan
 	if a.o.output != "json" && !a.wasReported(d, p) {
@@ -368,8 +368,8 @@ func (a *applier) wasReported(d *podspec.Desired, p *plan.Plan) bool {
 	return before
 }
 
-// left describes the remaining work after a pass with failures; nil if there is none.
-func left(outcome *executor.Outcome) error {
+// remaining describes the work that is left after a pass with failures; nil if there is none.
+func remaining(outcome *executor.Outcome) error {
 	var parts []string
 	for _, s := range outcome.Skipped {
 		failed := slices.ContainsFunc(outcome.Failed, func(e executor.StepError) bool {

@@ -35,7 +35,7 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 	}
 	changed, services := false, false
 	err = sess.Objects().Put(ctx, found.Apart, func(c objects.Change) {
-		users := slices.DeleteFunc(usersBeside(c.Key, applied, found.Pods), func(d *podspec.Desired) bool {
+		users := slices.DeleteFunc(otherUsers(c.Key, applied, found.Pods), func(d *podspec.Desired) bool {
 			owns := func(w *podspec.Workload) bool { return controller.Owns(controller.KeyOf(w), d.Pod) }
 			return slices.ContainsFunc(found.Workloads, owns)
 		})
@@ -47,7 +47,7 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 		return refusedObject(err)
 	}
 	if services {
-		// Containers that start from now on find the names of the Services.
+		// New containers get the names of the Services from synced files.
 		if err := sess.SyncServices(ctx); err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func noteObject(sess *session.Session, c *objects.Change) {
 	}
 }
 
-// usersBeside returns the applied pods that use an object, without the pods of this call.
-func usersBeside(key state.ObjectKey, applied, called []*podspec.Desired) []*podspec.Desired {
+// otherUsers returns the applied pods that use an object, without the pods of this call.
+func otherUsers(key state.ObjectKey, applied, called []*podspec.Desired) []*podspec.Desired {
 	here := selection.UIDs(called)
 	var users []*podspec.Desired
 	for _, d := range objects.Users(key, applied) {
@@ -148,8 +148,8 @@ func userNames(pods []*podspec.Desired) string {
 	return strings.Join(names, ", ")
 }
 
-// planObjects returns the changes to the objects of the manifests. From then on the objects count as stored. Applied
-// pods that use a changed object are planned too.
+// planObjects returns the changes to the objects of the manifests. The plans that follow assume that the objects are
+// stored. planObjects also adds applied pods that use a changed object.
 func (o *planOptions) planObjects(sess *session.Session, observed *selection.Observed) ([]view.ObjectChange, error) {
 	if len(observed.Apart) == 0 {
 		return nil, nil
@@ -170,14 +170,14 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 	var users []*podspec.Desired
 	for i := range changes {
 		c := &changes[i]
-		doc := view.ObjectChangeOf(c, usersBeside(c.Key, applied, nil))
+		doc := view.ObjectChangeOf(c, otherUsers(c.Key, applied, nil))
 		docs = append(docs, doc)
 		noteObject(sess, c)
 		if o.isText() {
 			printFuture(sess, c, &doc)
 		}
 		if c.Outcome != objects.Unchanged {
-			users = append(users, usersBeside(c.Key, applied, slices.Concat(observed.Pods, users))...)
+			users = append(users, otherUsers(c.Key, applied, slices.Concat(observed.Pods, users))...)
 		}
 	}
 	return docs, addUsers(sess, observed, users)
@@ -210,7 +210,7 @@ func addUsers(sess *session.Session, observed *selection.Observed, users []*pods
 	return nil
 }
 
-// printFuture prints how an object and its values would change.
+// printFuture prints the outcome for an object and the values that would change.
 func printFuture(sess *session.Session, c *objects.Change, doc *view.ObjectChange) {
 	sess.IO.Print("%s", view.FutureOutcome(c))
 	texts := view.FutureTexts(doc, sess.IO.OutColors())

@@ -20,8 +20,8 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// sourceChanges returns, per pod, how the source file has changed since podctl stored the pod. The function say makes
-// the text. It gets the file, the change, and whether the file could be read.
+// sourceChanges returns, per pod, how the source file has changed since podctl stored the pod. The function noteFor
+// formats the text from the file, the change, and whether the file could be read.
 func sourceChanges(
 	ctx context.Context, stored *objects.Store, pods []*podspec.Desired,
 	noteFor func(file, change string, read bool) string,
@@ -50,7 +50,7 @@ type sources struct {
 // sourceKey is a file, with the default namespace of the objects in it.
 type sourceKey struct{ path, namespace string }
 
-// sourceFile is the current content of a file. err is the reason why it is unknown.
+// sourceFile is the current content of a file. err is set if it could not be read or is refused.
 type sourceFile struct {
 	pods    []*podspec.Desired
 	objects []*podspec.Object

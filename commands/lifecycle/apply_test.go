@@ -26,13 +26,13 @@ func TestApplyPrintsNotes(t *testing.T) {
 	job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:1'}]\n")
 	l.Must("apply", "--wait=completed", job)
 	l.Write("job", "  restartPolicy: Never\n  containers: [{name: job, image: 'i:2'}]\n")
-	edited := "  ! note: Completed; delete it first to run the change.\n" +
+	edited := "  ! note: The pod has finished. Delete it first to run the change.\n" +
 		"  ! note: takes effect only in a new pod: spec.containers[job].image\n"
 	if stdout, stderr := l.Must("apply", job); stderr != edited ||
 		stdout != "pod default/job applied: 1 field recorded, 1 unchanged\n" {
 		t.Errorf("an edited pod that has finished:\n%s%s", stdout, stderr)
 	}
-	if _, stderr := l.Must("run", job); !strings.Contains(stderr, "note: Completed; delete it first") {
+	if _, stderr := l.Must("run", job); !strings.Contains(stderr, "note: The pod has finished. Delete it first") {
 		t.Errorf("run of an edited pod that has finished:\n%s", stderr)
 	}
 

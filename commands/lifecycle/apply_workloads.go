@@ -47,12 +47,12 @@ func (o *applyOptions) applyWorkloads(ctx context.Context, sess *session.Session
 	if a.all, err = a.change(ctx, found.Workloads, found.Pods); err != nil {
 		return err
 	}
-	if err := a.keep(ctx); err != nil {
+	if err := a.store(ctx); err != nil {
 		return err
 	}
-	if a.beside = sess.NotifyAgent(ctx); a.beside {
+	if a.withAgent = sess.NotifyAgent(ctx); a.withAgent {
 		a.follows = sess.AgentKeeps(ctx, a.keys())
-		if err := a.again(ctx); err != nil {
+		if err := a.reobserve(ctx); err != nil {
 			return err
 		}
 	}
@@ -65,8 +65,8 @@ type workloadApplier struct {
 	o *applyOptions
 	// all are the workloads with their pods.
 	all []*expanded
-	// beside is set if an agent also keeps the pods.
-	beside bool
+	// withAgent is set if an agent also keeps the pods.
+	withAgent bool
 	// follows is set if that agent keeps the pods of all the workloads.
 	follows bool
 	// stale is set if the workloads could not be observed after the last pass.
@@ -81,8 +81,8 @@ func (a *workloadApplier) keys() []state.ObjectKey {
 	return keys
 }
 
-// keep stores the workloads.
-func (a *workloadApplier) keep(ctx context.Context) error {
+// store stores the workloads.
+func (a *workloadApplier) store(ctx context.Context) error {
 	for _, x := range a.all {
 		c, err := a.sess.Workloads().Put(ctx, x.Record.Workload)
 		if err != nil {
@@ -97,15 +97,15 @@ func (a *workloadApplier) keep(ctx context.Context) error {
 
 // apply makes a pass over all pods. With --wait it continues until the workloads are complete, or leaves this to the
 // agent that keeps them.
-func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) error {
+func (a *workloadApplier) apply(ctx context.Context, others []*podspec.Desired) error {
 	var outcome error
 	switch {
 	case a.o.wait == "":
-		outcome = a.pass(ctx, beside)
+		outcome = a.pass(ctx, others)
 	case a.follows:
-		outcome = a.follow(ctx, beside)
+		outcome = a.follow(ctx, others)
 	default:
-		outcome = newRolling(ctx, a, beside).run(ctx, beside)
+		outcome = newRolling(ctx, a, others).run(ctx, others)
 	}
 	if ctx.Err() != nil {
 		outcome = exit.Join(ctx, a.outOfTime(ctx), outcome)
@@ -115,9 +115,9 @@ func (a *workloadApplier) apply(ctx context.Context, beside []*podspec.Desired) 
 
 // follow watches workloads whose pods an agent keeps. It makes no passes itself, because two processes that alternate
 // on the locks of the pods would delay each other.
-func (a *workloadApplier) follow(ctx context.Context, beside []*podspec.Desired) error {
-	if len(beside) > 0 {
-		if err := a.o.apply(ctx, a.sess, beside); err != nil {
+func (a *workloadApplier) follow(ctx context.Context, others []*podspec.Desired) error {
+	if len(others) > 0 {
+		if err := a.o.apply(ctx, a.sess, others); err != nil {
 			return err
 		}
 	}
@@ -170,11 +170,11 @@ func (a *workloadApplier) reread(ctx context.Context) error {
 		a.sess.IO.Note("note: %s has finished and was deleted (ttlSecondsAfterFinished)", x.Record.Key())
 		a.all = slices.DeleteFunc(a.all, func(other *expanded) bool { return other == x })
 	}
-	return a.again(ctx)
+	return a.reobserve(ctx)
 }
 
-// again observes the workloads again.
-func (a *workloadApplier) again(ctx context.Context) error {
+// reobserve observes the workloads again.
+func (a *workloadApplier) reobserve(ctx context.Context) error {
 	changes := make([]controller.Change, 0, len(a.all))
 	for _, x := range a.all {
 		c := x.Change
@@ -189,14 +189,14 @@ func (a *workloadApplier) again(ctx context.Context) error {
 }
 
 // pass deletes the surplus pods and makes a pass over the others. It updates the state of the workloads.
-func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) error {
+func (a *workloadApplier) pass(ctx context.Context, others []*podspec.Desired) error {
 	pods, gone := podsOf(a.all)
 	outcome := DeletePods(ctx, a.sess, slices.DeleteFunc(gone, a.isUnknown), a.o.output)
-	if a.beside {
+	if a.withAgent {
 		pods = a.unsettled(pods)
 	}
 	pods = slices.DeleteFunc(pods, func(d *podspec.Desired) bool { return a.isUnknown(model.RefOf(d.Pod)) })
-	if pods = slices.Concat(beside, pods); len(pods) > 0 {
+	if pods = slices.Concat(others, pods); len(pods) > 0 {
 		err := a.o.apply(ctx, a.sess, pods)
 		if failed := (*wait.FailedError)(nil); errors.As(err, &failed) && a.areJobs() {
 			// The Job decides whether the failure of a pod is its own failure.
@@ -207,12 +207,12 @@ func (a *workloadApplier) pass(ctx context.Context, beside []*podspec.Desired) e
 	if ctx.Err() != nil {
 		return outcome
 	}
-	return exit.Join(ctx, outcome, a.keepJobs(ctx))
+	return exit.Join(ctx, outcome, a.storeJobs(ctx))
 }
 
-// keepJobs observes the workloads after a pass and stores the progress of Jobs. It removes an expired Job.
-func (a *workloadApplier) keepJobs(ctx context.Context) error {
-	if err := a.again(ctx); err != nil {
+// storeJobs observes the workloads after a pass and stores the progress of Jobs. It removes an expired Job.
+func (a *workloadApplier) storeJobs(ctx context.Context) error {
+	if err := a.reobserve(ctx); err != nil {
 		return err
 	}
 	var outcomes []error
@@ -230,11 +230,11 @@ func (a *workloadApplier) keepJobs(ctx context.Context) error {
 	return exit.Join(ctx, outcomes...)
 }
 
-// unsettled leaves out pods that the last pass found up to date. Beside an agent it also leaves out pods that keep
-// their stored version.
+// unsettled omits pods that the last pass found up to date. If an agent runs, it also omits pods that keep their stored
+// version.
 func (a *workloadApplier) unsettled(pods []*podspec.Desired) []*podspec.Desired {
 	return slices.DeleteFunc(pods, func(d *podspec.Desired) bool {
-		if a.beside && d.Stored {
+		if a.withAgent && d.Stored {
 			return true
 		}
 		ref := model.RefOf(d.Pod)
@@ -252,12 +252,13 @@ func (a *workloadApplier) areJobs() bool {
 	return !slices.ContainsFunc(a.all, func(x *expanded) bool { return x.Job == nil })
 }
 
-// done reports whether the goal of --wait needs no other pass.
+// done reports whether all workloads have reached the goal of --wait.
 func (a *workloadApplier) done() bool {
 	return !slices.ContainsFunc(a.all, func(x *expanded) bool { return !a.isDone(x) })
 }
 
-// isDone reports whether a workload needs no other pass.
+// isDone reports whether a workload has reached the goal of --wait, or cannot because its remaining pods cannot be
+// observed.
 func (a *workloadApplier) isDone(x *expanded) bool {
 	switch {
 	case len(x.Unknown) > 0 && x.onlyUnknownRemain():
@@ -268,13 +269,13 @@ func (a *workloadApplier) isDone(x *expanded) bool {
 	return len(x.Waits)+len(x.Gone) == 0 && x.Status.Complete()
 }
 
-// recheckEach is the interval at which workloads are observed if the time of their next change is unknown.
-const recheckEach = time.Second
+// recheckInterval is the interval at which workloads are observed if the time of their next change is unknown.
+const recheckInterval = time.Second
 
 // untilChange returns the time until the next possible change.
 func (a *workloadApplier) untilChange() time.Duration {
 	now := a.sess.IO.Now()
-	until := now.Add(recheckEach)
+	until := now.Add(recheckInterval)
 	for _, x := range a.all {
 		if !x.Next.IsZero() && x.Next.Before(until) {
 			until = x.Next
@@ -283,17 +284,17 @@ func (a *workloadApplier) untilChange() time.Duration {
 	return max(until.Sub(now), time.Millisecond)
 }
 
-// lastLook is the timeout for the observation after the timeout of the command. If it takes longer, the earlier state
-// is printed.
-const lastLook = 2 * time.Second
+// lastObservation limits the observation after the timeout of the command. If it takes longer, the earlier state is
+// printed.
+const lastObservation = 2 * time.Second
 
 // outOfTime reports the incomplete workloads at the timeout. It observes them again, because the last pass may have
 // ended before its result was observed.
 func (a *workloadApplier) outOfTime(ctx context.Context) error {
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastObservation)
 	defer cancel()
 	seen := ""
-	if a.stale = a.again(last) != nil; a.stale {
+	if a.stale = a.reobserve(last) != nil; a.stale {
 		seen = "state before the last pass, "
 	}
 	var outcomes []error

@@ -27,7 +27,7 @@ type deleteOptions struct {
 	grace  int64
 	force  bool
 	dryRun bool
-	// absent treats a pod that does not exist as deleted.
+	// absent is --ignore-not-found.
 	absent bool
 	// volumes also removes the claims of the pods.
 	volumes  bool

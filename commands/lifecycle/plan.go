@@ -202,14 +202,14 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		probed = selection.ProbeFirst(ctx, observed.Engine, observed.Pods...)
 	}
 	if o.save != "" && observed.Engine != nil {
-		// Another process compares the plan with its own, so it needs the same key.
+		// The process that executes the plan compares digests, so it needs the same key.
 		if err := observed.Engine.Digests.Keep(); err != nil {
 			return err
 		}
 	}
-	var edited, takenBack map[model.PodRef]string
+	var edited, reverted map[model.PodRef]string
 	if observed.Engine != nil {
-		takenBack = o.takenBack(ctx, sess, observed.Pods)
+		reverted = o.reverted(ctx, sess, observed.Pods)
 		edited = sourceChanges(ctx, sess.Objects(), observed.Pods, func(file, change string, read bool) string {
 			if !read {
 				return "" // The stored copy is planned.
@@ -240,7 +240,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 		}
 	}
 	for _, p := range plans {
-		if text := takenBack[p.Pod]; text != "" {
+		if text := reverted[p.Pod]; text != "" {
 			sess.IO.Note("note: pod %s: %s", p.Pod, text)
 		}
 	}
@@ -255,13 +255,13 @@ func unplanned(pods []model.PodRef, outcomes []error) []string {
 	var texts []string
 	for i, err := range outcomes {
 		if err != nil && err.Error() != "" {
-			texts = append(texts, fmt.Sprintf("Pod %s · not known: %v", pods[i], err))
+			texts = append(texts, fmt.Sprintf("Pod %s · unknown: %v", pods[i], err))
 		}
 	}
 	return texts
 }
 
-// showSome prints the available plans if others could not be made. It does not save them, because the file would look
+// showSome prints the plans that could be made if others could not. It does not save them, because the file would seem
 // complete.
 func (o *planOptions) showSome(
 	ctx context.Context, sess *session.Session, plans []*plan.Plan, unplanned []string, failure error,
@@ -371,8 +371,8 @@ func PlanDocument(plans []*plan.Plan) any {
 	return view.List("PlanList", plans)
 }
 
-// code returns the exit code: 2 if something or a source file has changed, 3 if something is held or waits, else 0. For
-// several pods or objects it is the worst code.
+// code returns the exit code: 2 if there are changes or a source file has changed, 3 if a step is held or pending, else
+// 0. For several pods or objects it is the worst code.
 func (o *planOptions) code(plans []*plan.Plan) int {
 	code := exit.OK
 	add := func(changes, waits bool) {

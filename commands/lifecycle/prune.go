@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// pruned is the content of a set that is no longer in its manifests.
+// pruned lists the pods, workloads and objects of a set that are no longer in its manifests.
 type pruned struct {
 	sets.Pruned
 	// pods are all pods to delete, including those of workloads.
@@ -29,7 +29,7 @@ type pruned struct {
 	unreadable error
 }
 
-// findPruned finds the content to prune; nil without --prune.
+// findPruned finds the pods, workloads and objects to prune; nil without --prune.
 func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, found *selection.Found) (*pruned, error) {
 	if !o.Prune {
 		return nil, nil
@@ -136,7 +136,8 @@ func (o *planOptions) showPruned(sess *session.Session) {
 	o.pruned.noteClaims(sess)
 }
 
-// prune deletes the content of the set that is no longer in the manifests, after everything in them was applied.
+// prune deletes the pods, workloads and objects of the set that are no longer in the manifests. It requires that the
+// manifests were applied without errors.
 func (o *applyOptions) prune(ctx context.Context, sess *session.Session, found *selection.Found, applied error) error {
 	if !o.Prune {
 		return nil

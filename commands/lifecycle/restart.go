@@ -74,7 +74,7 @@ func runRestart(ctx context.Context, sess *session.Session, o *restartOptions, a
 	}
 	work := make([]*restart, 0, len(pods))
 	for _, d := range pods {
-		// A container that one of the pods does not have is an error before anything is stopped.
+		// Report a container that a pod does not have before any pod is restarted.
 		names, wrong := restarted(d, slices.Concat(o.containers, args[min(len(args), 1):]))
 		if wrong != nil {
 			return wrong

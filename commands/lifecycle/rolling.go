@@ -26,7 +26,8 @@ type rolling struct {
 	// working are the pods with work in progress.
 	working map[model.PodRef]work
 	ended   chan workEnd
-	// worked are the pods whose work has ended. They are tried again when something can have changed.
+	// worked are the pods whose work has ended. They are applied again after recheckInterval, or if their version has
+	// changed.
 	worked map[model.PodRef]workEnd
 	// begun reports whether work on all pods was started once, including pods that are up to date.
 	begun bool
@@ -51,9 +52,9 @@ type workEnd struct {
 	at     time.Time
 }
 
-func newRolling(ctx context.Context, a *workloadApplier, beside []*podspec.Desired) *rolling {
+func newRolling(ctx context.Context, a *workloadApplier, others []*podspec.Desired) *rolling {
 	pods, gone := podsOf(a.all)
-	count := len(beside) + len(pods) + len(gone)
+	count := len(others) + len(pods) + len(gone)
 	for _, x := range a.all {
 		count += len(x.Seen)
 	}
@@ -68,15 +69,15 @@ func newRolling(ctx context.Context, a *workloadApplier, beside []*podspec.Desir
 		applies:         make(chan struct{}, max(a.o.parallel, 1)),
 		deletes:         make(chan struct{}, stopsAtOnce),
 	}
-	r.applier.takenBack = a.o.takenBack(ctx, a.sess, beside)
+	r.applier.reverted = a.o.reverted(ctx, a.sess, others)
 	r.deleter.lines, r.deleter.opts.Report = a.o.output == "json", r.applier.report
 	return r
 }
 
 // run works until the workloads are complete, a pass fails, or the context ends.
-func (r *rolling) run(ctx context.Context, beside []*podspec.Desired) error {
+func (r *rolling) run(ctx context.Context, others []*podspec.Desired) error {
 	defer r.applier.stop()
-	for _, d := range beside {
+	for _, d := range others {
 		r.apply(ctx, d)
 	}
 	var outcome error
@@ -90,7 +91,7 @@ func (r *rolling) run(ctx context.Context, beside []*podspec.Desired) error {
 		outcome = exit.Join(ctx, outcome, r.next(ctx))
 		if outcome == nil && ctx.Err() == nil {
 			// An error after the timeout is not a failure, because outOfTime observes the workloads again.
-			if err := r.keepJobs(ctx); ctx.Err() == nil {
+			if err := r.storeJobs(ctx); ctx.Err() == nil {
 				outcome = err
 			}
 		}
@@ -99,7 +100,7 @@ func (r *rolling) run(ctx context.Context, beside []*podspec.Desired) error {
 	return outcome
 }
 
-// begin starts all work that is possible now. It cancels work on a pod whose version is out of date.
+// begin starts the work on all pods that need not wait. It cancels work on a pod whose version is out of date.
 func (r *rolling) begin(ctx context.Context) {
 	pods, gone := podsOf(r.all)
 	for _, ref := range slices.DeleteFunc(gone, r.isUnknown) {
@@ -137,7 +138,7 @@ func (r *rolling) isFree(ref model.PodRef, digest string) bool {
 		return false
 	}
 	last, worked := r.worked[ref]
-	return !worked || last.digest != digest || r.sess.IO.Now().Sub(last.at) >= recheckEach
+	return !worked || last.digest != digest || r.sess.IO.Now().Sub(last.at) >= recheckInterval
 }
 
 func (r *rolling) apply(ctx context.Context, d *podspec.Desired) {
@@ -182,7 +183,7 @@ func (r *rolling) work(
 	}()
 }
 
-// next waits until work has ended or something can have changed, and returns the error of the work.
+// next waits until the work on a pod has ended or the next change is due, and returns the error of the work.
 func (r *rolling) next(ctx context.Context) error {
 	stop := ctx.Done()
 	if len(r.working) > 0 {

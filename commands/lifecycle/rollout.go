@@ -136,7 +136,7 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 		switch {
 		case x.Job == nil && x.Status.Complete(), x.Job != nil && workload.JobEnd(x.Job) != nil:
 			return nil
-		case !o.watch || !terminal.Sleep(ctx, recheckEach):
+		case !o.watch || !terminal.Sleep(ctx, recheckInterval):
 			return exit.Join(ctx, exit.With(exit.NotYet), x.UnknownErr())
 		}
 	}
@@ -234,7 +234,9 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 			if err := refuseAgentOwned(cmd.Context(), sess, keys); err != nil {
 				return err
 			}
-			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error { return goBack(r, revision) })
+			return o.change(cmd.Context(), sess, keys, func(r *controller.Record) error {
+				return rollBack(r, revision)
+			})
 		},
 	}
 	cmd.Flags().Int64Var(&revision, "to-revision", 0, "Version to roll back to (0: the previous one)")
@@ -250,8 +252,8 @@ func (o *applyOptions) registerChange(cmd *cobra.Command) {
 	addWaitFlag(cmd, &o.wait)
 }
 
-// goBack sets an earlier version of the template. Revision 0 is the previous one.
-func goBack(r *controller.Record, revision int64) error {
+// rollBack sets an earlier version of the template. Revision 0 is the previous one.
+func rollBack(r *controller.Record, revision int64) error {
 	if r.Workload.Job != nil {
 		return exit.Usagef("%s is a Job: its template does not change", r.Key())
 	}

@@ -133,8 +133,8 @@ func (r *runner) runWhileRead(ctx context.Context, opts executor.Options) (code 
 	return code, begun, err
 }
 
-// run makes the passes and follows the logs concurrently. begun reports whether a pass has begun. Until then, the pod
-// does not belong to this process.
+// run makes the passes and follows the logs concurrently. begun reports whether a pass has begun. Before that, --rm
+// must not delete the pod.
 func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, err error) {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
@@ -154,7 +154,7 @@ func (r *runner) run(ctx context.Context, opts executor.Options) (begun bool, er
 	opts.Report = func(ev executor.Event) {
 		switch {
 		case ev.Kind == executor.StepFailed:
-			// The step is retried. Without this note the user would see nothing until then.
+			// The step is retried. Without this note the user would see no reason until then.
 			r.io.NoteOnce("%v", ev.Err)
 		case ev.Kind == executor.StepDone && ev.Step.Kind == plan.StartContainer:
 			follow()
@@ -200,8 +200,8 @@ func (r *runner) remove(ctx context.Context) error {
 	return outcome.Err()
 }
 
-// podCode returns the exit code of the regular container that failed first, or zero. For a pod that failed without one,
-// it returns an error with the reason, because the exit codes of init containers are not passed on.
+// podCode returns the exit code of the regular container that failed first, or zero. If the pod failed and no regular
+// container did, it returns an error with the reason. The exit codes of init containers are not used.
 func podCode(pod *v1.Pod) (int, error) {
 	var first *v1.ContainerStateTerminated
 	for i := range pod.Status.ContainerStatuses {

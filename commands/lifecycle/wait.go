@@ -82,7 +82,7 @@ func goals() []string {
 	return []string{string(wait.Started), string(wait.Ready), string(wait.Completed), string(wait.Deleted)}
 }
 
-// awaited returns the pods to wait for. With the goal deleted, a pod that does not exist has reached it.
+// awaited returns the pods to wait for. With the goal deleted, a pod that does not exist counts as deleted.
 func awaited(
 	ctx context.Context, sess *session.Session, s selection.Selection, goal wait.Goal, args []string,
 ) ([]*podspec.Desired, error) {
@@ -162,7 +162,7 @@ type workloadCondition struct {
 	name, value string
 }
 
-// conditionOf returns the condition that a goal names. For another goal it returns a name that no workload has.
+// conditionOf returns the condition that a goal names. For a goal without a condition, the result matches no workload.
 func conditionOf(goal wait.Goal) workloadCondition {
 	text := strings.TrimPrefix(string(goal), "condition=")
 	name, value, given := strings.Cut(text, "=")
@@ -240,7 +240,7 @@ func awaitWorkload(
 		case err == nil:
 			last = x.missing()
 		}
-		if !terminal.Sleep(ctx, recheckEach) {
+		if !terminal.Sleep(ctx, recheckInterval) {
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				late := fmt.Errorf("%s is not %s in time: %s", key, c.name, last)
 				return &exit.CodeError{Code: exit.NotYet, Err: late}
@@ -266,7 +266,7 @@ func observeWorkload(
 	return all[0], nil
 }
 
-// probeAll runs the probes of a workload's pods. The status shows failures, so errors are ignored.
+// probeAll runs the probes of a workload's pods. It ignores errors, because the status shows them.
 func probeAll(ctx context.Context, sess *session.Session, engine *runtime.Engine, key state.ObjectKey) {
 	if pods, err := (selection.Selection{}).Pods(ctx, sess, key.Word()+"/"+key.Namespace+"/"+key.Name); err == nil {
 		_ = selection.ProbeFirst(ctx, engine, pods...)

@@ -47,7 +47,7 @@ func (x *expanded) onlyUnknownRemain() bool {
 	})
 }
 
-// expander computes the pods of workloads.
+// expander computes the pods that workloads should have.
 type expander struct {
 	sess   *session.Session
 	engine *runtime.Engine
@@ -56,9 +56,9 @@ type expander struct {
 }
 
 // change computes the changes to workloads without storing them. It refuses pods with the name of another pod or of a
-// pod in beside.
+// pod in others.
 func (e *expander) change(
-	ctx context.Context, workloads []*podspec.Workload, beside []*podspec.Desired,
+	ctx context.Context, workloads []*podspec.Workload, others []*podspec.Desired,
 ) ([]*expanded, error) {
 	changes := make([]controller.Change, 0, len(workloads))
 	for _, w := range workloads {
@@ -73,7 +73,7 @@ func (e *expander) change(
 		return nil, err
 	}
 	pods, _ := podsOf(all)
-	return all, checkTwice(slices.Concat(beside, pods))
+	return all, checkTwice(slices.Concat(others, pods))
 }
 
 // expand computes the pods of workloads, stored or not.
@@ -98,7 +98,7 @@ func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*
 		all = append(all, &expanded{Change: c, Expansion: expansion})
 	}
 	if ctx.Err() != nil {
-		// Pods that were not observed in time would count as missing.
+		// Without this error, pods that were not observed in time would count as missing.
 		return nil, context.Cause(ctx)
 	}
 	return all, nil

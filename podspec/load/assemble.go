@@ -28,22 +28,22 @@ type assembly struct {
 	names map[string]*object
 	// uids maps a given or derived uid to a pod.
 	uids map[types.UID]*object
-	// made counts the bytes that pods take from objects.
-	made int64
-	// failed is the error that kept pods from getting stored objects.
+	// expanded counts the bytes that pods take from objects.
+	expanded int64
+	// failed is the error of reading stored objects for pods.
 	failed error
 }
 
-// reading is the content of sources by themselves. Each object is decoded, defaulted and validated, but does not know
-// the others yet.
+// reading is the content of sources. Each object is decoded, defaulted and validated by itself, without the objects
+// that it refers to.
 type reading struct {
 	options
 
 	// documents holds all documents that could be parsed.
 	documents []*document.Document
 	objects   []*object
-	// problems holds those of whole sources, and of documents that cannot be parsed. reports holds those of the other
-	// documents.
+	// problems holds the problems of whole sources, and of documents that cannot be parsed. The problems of the other
+	// documents are in reports.
 	problems []document.Problem
 	reports  []*report
 	notes    []document.Note
@@ -56,8 +56,8 @@ type options struct {
 	loader Loader
 	// namespace is the namespace for objects of the current source that have none.
 	namespace string
-	// beside is set while sources are read that only add objects to the manifests.
-	beside bool
+	// extra is set while the sources of --configmap are read.
+	extra bool
 	// table classifies fields. It is nil until a pod needs it.
 	table *fields.Table
 }
@@ -76,7 +76,7 @@ func (a *assembly) addSource(s input.Source) {
 	a.join(s.Name, &r)
 }
 
-// read reads all documents of a source. They count together with those read before.
+// read reads all documents of a source. The limits apply to these and all documents read before.
 func (a *assembly) read(s input.Source) reading {
 	r := reading{options: a.options, total: a.total}
 	r.namespace = cmp.Or(s.Namespace, v1.NamespaceDefault)
@@ -100,8 +100,8 @@ func (a *assembly) read(s input.Source) reading {
 	return r
 }
 
-// join adds the content of a source. It does not change r: facts that follow from other sources are set in copies of
-// its objects.
+// join adds the content of a source. It does not change r: fields that depend on other sources are set in copies of its
+// objects.
 func (a *assembly) join(name string, r *reading) {
 	a.sources, a.documents, a.total = append(a.sources, name), append(a.documents, r.documents...), r.total
 	a.problems, a.notes = append(a.problems, r.problems...), append(a.notes, r.notes...)
@@ -171,12 +171,12 @@ func (a *reading) addDocument(r *report) {
 	case a.skip(r, meta):
 	default:
 		r.refuse(document.ClassUnsupported, "kind", fmt.Sprintf("podctl does not run %s %s; it accepts %s%s",
-			meta.APIVersion, meta.Kind, a.takes(), a.hint(r.File, meta)))
+			meta.APIVersion, meta.Kind, a.acceptedKinds(), a.hint(r.File, meta)))
 	}
 }
 
-// takes lists the accepted kinds by their apiVersions.
-func (a *reading) takes() string {
+// acceptedKinds lists the accepted kinds by their apiVersions.
+func (a *reading) acceptedKinds() string {
 	var versions []string
 	kinds := map[string][]string{}
 	for _, kind := range podspec.Kinds() {
@@ -219,7 +219,7 @@ func (a *reading) add(o *object) {
 		o.meta.Namespace = ""
 	}
 	a.objects = append(a.objects, o)
-	if o.beside = a.beside; o.beside && o.ConfigMap == nil && o.Secret == nil {
+	if o.extra = a.extra; o.extra && o.ConfigMap == nil && o.Secret == nil {
 		o.report.refuse(document.ClassUnsupported, "kind", o.report.Kind+" is not accepted with --configmap, "+
 			"which takes only ConfigMaps and Secrets: give the file as a manifest")
 		o.damaged = true
@@ -304,8 +304,8 @@ func (a *assembly) manifest() *Manifest {
 	for _, o := range a.objects {
 		switch {
 		case o.pod != nil || o.workload != nil || o.volume != nil || o.damaged:
-		case used[o] && (!a.loader.Store || o.beside):
-		case o.beside:
+		case used[o] && (!a.loader.Store || o.extra):
+		case o.extra:
 			unused := fmt.Sprintf("no pod of the manifest uses %s", o)
 			a.notes = append(a.notes, o.report.Note("", "metadata.name", unused))
 		default:
@@ -352,7 +352,7 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	desired = a.complete(o, desired)
 	desired.Shared = append(desired.Shared, shared...)
 	slices.SortFunc(desired.Shared, podspec.ObjectName.Compare)
-	a.checkMade(o, desired)
+	a.checkExpanded(o, desired)
 	a.reportMissing(m, o, desired)
 	return desired
 }

@@ -22,7 +22,7 @@ func (a *assembly) bindVolumes() {
 	var volumes, claims []*object
 	for _, o := range a.objects {
 		switch {
-		case o.damaged || o.beside:
+		case o.damaged || o.extra:
 		case o.volume != nil:
 			volumes = append(volumes, o)
 		case o.Claim != nil:

@@ -93,7 +93,7 @@ func isPodmans(path string) bool {
 	return ok && (name == "bind-mount-options" || strings.HasPrefix(name, "io.podman.annotations."))
 }
 
-// droppedToken reports whether a path belongs to a volume that was left out.
+// droppedToken reports whether a path belongs to a volume that dropInjectedToken has removed.
 func (c *classifier) droppedToken(path string) bool {
 	i := 0
 	if _, err := fmt.Sscanf(path, "spec.volumes[%d]", &i); err != nil {
@@ -155,8 +155,8 @@ func isMeaningless(path string, value any, f fields.Field) bool {
 	return false
 }
 
-// walkLeaves calls visit for every value without parts, including empty maps and lists. It walks the decoded values,
-// not the tree of positions, because the decoder has already expanded merges and aliases there.
+// walkLeaves calls visit for every scalar and every empty map or list. It walks the decoded values, not the tree of
+// positions, because only the decoded values have merges and aliases expanded.
 func walkLeaves(value any, path string, visit func(path string, value any)) {
 	switch value := value.(type) {
 	case nil:

@@ -15,7 +15,7 @@ import (
 // that are also stored; the pod uses those of the manifest.
 type Complete func(*podspec.Desired) (with *podspec.Desired, hidden []podspec.ObjectName, err error)
 
-// Loader reads manifests, and objects for their pods from elsewhere.
+// Loader reads manifests, and adds objects from --configmap and the store to their pods.
 type Loader struct {
 	input.Reader
 	// ConfigMaps lists sources of ConfigMaps and Secrets that are used as if they were in the manifests.
@@ -23,7 +23,7 @@ type Loader struct {
 	// Stored adds stored objects; nil if there are none.
 	Stored Complete
 	// Store is set if the caller stores the objects of the manifests. Pods then take them from the store as Shared
-	// objects, and all of them are in Apart. Objects from ConfigMaps still belong to the manifests.
+	// objects, and all of them are in Apart. Objects from ConfigMaps are not stored.
 	Store bool
 	// Workloads also accepts workloads.
 	Workloads bool
@@ -38,11 +38,11 @@ func (l Loader) Load(ctx context.Context, names ...string) (*Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	beside, err := l.readBeside(ctx)
+	extra, err := l.readExtra(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return l.assemble(sources, beside)
+	return l.assemble(sources, extra)
 }
 
 // Parse is Load for texts that were already read. The error reports that stored objects could not be read.
@@ -50,13 +50,13 @@ func (l Loader) Parse(sources ...input.Source) (*Manifest, error) {
 	return l.assemble(sources, nil)
 }
 
-func (l Loader) assemble(sources, beside []input.Source) (*Manifest, error) {
+func (l Loader) assemble(sources, extra []input.Source) (*Manifest, error) {
 	a := l.assembly()
 	for _, s := range sources {
 		a.addSource(s)
 	}
-	a.beside = true
-	for _, s := range beside {
+	a.extra = true
+	for _, s := range extra {
 		a.addSource(s)
 	}
 	m := a.manifest()
@@ -67,7 +67,7 @@ func (l Loader) assembly() *assembly {
 	return &assembly{reading: reading{options: options{loader: l}}}
 }
 
-// Text is a text that was read, with everything that does not depend on other texts. It does not change.
+// Text is the content of one source, checked as far as it does not depend on other sources. It is immutable.
 type Text struct {
 	source  input.Source
 	reading reading
@@ -76,7 +76,7 @@ type Text struct {
 // Text reads a text by itself.
 func (l Loader) Text(s input.Source) *Text { return &Text{source: s, reading: l.assembly().read(s)} }
 
-// Join is Parse for results of Text. It validates only what depends on several texts.
+// Join is like Parse, but takes results of Text, which are not decoded and validated again.
 func (l Loader) Join(texts ...*Text) (*Manifest, error) {
 	a := l.assembly()
 	for _, t := range texts {
@@ -92,14 +92,14 @@ func (l Loader) Join(texts ...*Text) (*Manifest, error) {
 	return m, a.failed
 }
 
-func (l Loader) readBeside(ctx context.Context) ([]input.Source, error) {
+func (l Loader) readExtra(ctx context.Context) ([]input.Source, error) {
 	if len(l.ConfigMaps) == 0 {
 		return nil, nil
 	}
 	return l.Read(ctx, l.ConfigMaps...)
 }
 
-// Load reads manifests without objects from elsewhere.
+// Load reads manifests without stored objects.
 func Load(ctx context.Context, from input.Reader, names ...string) (*Manifest, error) {
 	return Loader{Reader: from}.Load(ctx, names...)
 }
@@ -116,8 +116,8 @@ type Manifest struct {
 	Pods []*podspec.Desired
 	// Workloads holds the workloads.
 	Workloads []*podspec.Workload
-	// Apart holds the Services, and ConfigMaps, Secrets and claims. These are all of them if the caller stores them, or
-	// else those that no pod of the manifest names.
+	// Apart holds the Services, ConfigMaps, Secrets and claims: all of them if the caller stores them, otherwise only
+	// those that no pod of the manifest names.
 	Apart    []*podspec.Object
 	Problems []document.Problem
 	NoEffect []document.Note
@@ -125,7 +125,7 @@ type Manifest struct {
 	Skipped []document.Skipped
 
 	documents []*document.Document
-	// missing holds notes about pull secrets that no document has.
+	// missing holds notes about missing pull secrets.
 	missing []document.Note
 }
 

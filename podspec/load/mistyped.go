@@ -18,7 +18,7 @@ import (
 )
 
 // dropMistyped returns the document's JSON without the values that cannot be decoded into a type, and reports each of
-// them. The decoder itself names only the first, often without its position, and none of the unknown fields beside it.
+// them. The decoder reports only the first, often without its position, and no unknown fields.
 func (r *report) dropMistyped(t reflect.Type) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(r.JSON))
 	decoder.UseNumber()

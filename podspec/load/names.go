@@ -16,9 +16,9 @@ import (
 )
 
 // Names become directories, cgroups, systemd units, labels, locks and arguments of CNI plugins. For each kind of name
-// in a pod, a function here returns its faults in the API server's words. The API server checks only some of these
-// names, because it builds no paths from them. Here all are checked when a manifest is read. Code that builds a path
-// from a stored name checks it again.
+// in a pod, a function in this file returns the API server's messages for an invalid name. The API server checks only
+// some of these names, because it builds no paths from them. podctl checks all of them when it reads a manifest. Code
+// that builds a path from a stored name checks it again.
 
 // objectName is the rule for names of pods, workloads, ConfigMaps, Secrets and claims.
 func objectName(name string) []string { return apivalidation.NameIsDNSSubdomain(name, false) }

@@ -20,7 +20,7 @@ type typeMeta struct {
 }
 
 // object is one object of a manifest with the report on its document. It is a pod, a PersistentVolume, a workload, or
-// one of the kinds of a podspec.Object. The Volume of that is the host path that the claim is bound to.
+// one of the kinds of a podspec.Object. Its Volume is the host path that a claim is bound to.
 type object struct {
 	podspec.Object
 	report *report
@@ -29,10 +29,10 @@ type object struct {
 	writtenUID types.UID
 	// damaged is set if a part could not be decoded, or if another object has its name.
 	damaged bool
-	// duplicate is set if an earlier object has its name or uid. It then counts as absent.
+	// duplicate is set if an earlier object has the same name or uid. The object then counts as absent.
 	duplicate bool
-	// beside is set if it comes from a file that only adds objects to the manifests.
-	beside   bool
+	// extra is set if the object comes from --configmap.
+	extra    bool
 	pod      *v1.Pod
 	volume   *v1.PersistentVolume
 	workload *podspec.Workload
@@ -42,9 +42,9 @@ type object struct {
 	ofDaemonSet bool
 	// template is the completed pod of a workload's template.
 	template *object
-	// notes lists fields without effect, as far as that is known without other objects.
+	// notes lists fields without effect. It omits those that depend on other objects.
 	notes []document.Note
-	// tokens holds the names of a pod's volumes that were left out.
+	// tokens holds the names of the pod's volumes that dropInjectedToken has removed.
 	tokens map[string]bool
 }
 

@@ -30,7 +30,7 @@ func (a *assembly) collect(d *podspec.Desired, used map[*object]bool) (shared []
 			continue
 		}
 		d.Objects.Put(o.object())
-		if a.loader.Store && !o.beside {
+		if a.loader.Store && !o.extra {
 			shared = append(shared, podspec.ObjectName{Kind: o.report.Kind, Name: o.meta.Name})
 		}
 	}
@@ -50,7 +50,7 @@ func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
 	}
 	for _, name := range hidden {
 		at := a.names[name.Kind+" "+d.Pod.Namespace+"/"+name.Name]
-		if a.loader.Store && !at.beside {
+		if a.loader.Store && !at.extra {
 			continue // It will replace the stored one.
 		}
 		note := fmt.Sprintf("pod %s uses this one, not the stored %s of that name", o.key(), name.Kind)
@@ -59,39 +59,39 @@ func (a *assembly) complete(o *object, d *podspec.Desired) *podspec.Desired {
 	return with
 }
 
-// maxMade limits the bytes that all containers and volumes of a manifest take from ConfigMaps, Secrets and the pod's
-// metadata. A reference of a few bytes can stand for megabytes.
-const maxMade = 256 << 20
+// maxExpanded limits the bytes that all containers and volumes of a manifest take from ConfigMaps, Secrets and the
+// pod's metadata. A reference of a few bytes can stand for megabytes.
+const maxExpanded = 256 << 20
 
-// checkMade refuses a pod whose variables, arguments and files exceed the limits of a process or of this machine. It
-// counts before anything is built. Values that only the node knows count as empty.
-func (a *assembly) checkMade(o *object, d *podspec.Desired) {
+// checkExpanded refuses a pod whose variables, arguments and files exceed the limits of a process or of this machine.
+// It counts before it builds any value. Values that only the node knows count as empty.
+func (a *assembly) checkExpanded(o *object, d *podspec.Desired) {
 	for _, ref := range podspec.Containers(d.Pod) {
-		if !a.makes(o, ref.Path, int64(expand.EnvironmentSize(d, ref.Container))) {
+		if !a.countExpanded(o, ref.Path, int64(expand.EnvironmentSize(d, ref.Container))) {
 			return
 		}
 		checkProcesses(o.report, d, ref)
 	}
 	for i := range d.Pod.Spec.Volumes {
-		if !a.makes(o, fieldpath.Index("spec.volumes", i), expand.VolumeSize(d, &d.Pod.Spec.Volumes[i])) {
+		if !a.countExpanded(o, fieldpath.Index("spec.volumes", i), expand.VolumeSize(d, &d.Pod.Spec.Volumes[i])) {
 			return
 		}
 	}
 }
 
-// makes counts bytes. It returns false above the limit, which is reported once.
-func (a *assembly) makes(o *object, path string, size int64) bool {
-	if a.made > maxMade {
+// countExpanded counts bytes. It returns false above the limit, which is reported once.
+func (a *assembly) countExpanded(o *object, path string, size int64) bool {
+	if a.expanded > maxExpanded {
 		return false
 	}
-	if a.made += size; a.made > maxMade {
+	if a.expanded += size; a.expanded > maxExpanded {
 		limit := o.report.At(document.ClassInvalid, path, fmt.Sprintf(
 			"takes, with the containers and volumes before it, more than %d bytes from ConfigMaps, Secrets and "+
-				"metadata: apply fewer pods at once", maxMade))
+				"metadata: apply fewer pods at once", maxExpanded))
 		limit.Limit = true
 		o.report.add([]document.Problem{limit})
 	}
-	return a.made <= maxMade
+	return a.expanded <= maxExpanded
 }
 
 // checkProcesses checks the variables and arguments of a container's processes.

@@ -18,7 +18,7 @@ type report struct {
 	kept    []document.Problem
 	omitted int
 	// undecoded holds the paths that could not be decoded, in the form of pathKey. partial holds the fields that
-	// contain them. A later problem there only follows from the missing value.
+	// contain them. Later problems at these paths are consequences of the missing value and are not reported.
 	undecoded, partial map[string]bool
 	// unnamed is set if a name that other fields refer to may be undecoded.
 	unnamed bool
@@ -40,8 +40,8 @@ func (r *report) add(problems []document.Problem) {
 	}
 }
 
-// accepts reports whether a problem at a path is kept. It must not follow from a value that could not be decoded, and
-// the limit must not be reached.
+// accepts reports whether a problem at a path is kept. It must not be at or below a value that could not be decoded,
+// and the limit must not be reached.
 func (r *report) accepts(path string) bool {
 	if r.isUndecoded(path) {
 		return false
@@ -90,8 +90,8 @@ func (r *report) isUndecoded(path string) bool {
 	return false
 }
 
-// follows reports whether a problem only follows from a value that could not be decoded: a probe without a handler, or
-// the mount of an unknown volume.
+// follows reports whether a problem is only a consequence of a value that could not be decoded: for example, a probe
+// without a handler, or the mount of an unknown volume.
 func (r *report) follows(err *field.Error) bool {
 	return r.partial[pathKey(fieldpath.Split(err.Field))] || (r.unnamed && err.Type == field.ErrorTypeNotFound)
 }

@@ -17,8 +17,7 @@ func convertService(s *v1.Service, to *core.Service, scope conversion.Scope) err
 		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
 	}
 	for i := range s.Spec.Ports {
-		// A missing target port defaults to the port. Set a valid one, so that a fault of the port is not reported
-		// twice.
+		// A missing target port defaults to the port. Set a valid one, so that an invalid port is not reported twice.
 		if p := &s.Spec.Ports[i]; p.TargetPort == intstr.FromInt32(p.Port) {
 			p.TargetPort = intstr.FromInt32(1)
 		}

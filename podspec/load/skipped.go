@@ -24,8 +24,8 @@ const (
 	noUse        = "podctl has no use for this kind"
 )
 
-// useless returns the reason why podctl always skips objects of a kind, or an empty string.
-func useless(apiVersion, kind string) string {
+// whySkipped returns the reason why podctl always skips objects of a kind, or an empty string.
+func whySkipped(apiVersion, kind string) string {
 	group, _, grouped := strings.Cut(apiVersion, "/")
 	if !grouped {
 		return map[string]string{
@@ -57,8 +57,7 @@ func useless(apiVersion, kind string) string {
 }
 
 // skippable reports whether --skip-unknown may skip objects of a kind. It must not skip an unsupported version of a
-// kind that podctl runs. It must not skip an unknown kind in a group of Kubernetes either, because that is a typing
-// error.
+// kind that podctl runs, nor an unknown kind in a group of Kubernetes, because that is probably a typing error.
 func skippable(file string, meta typeMeta) bool {
 	group, _, grouped := strings.Cut(meta.APIVersion, "/")
 	switch {
@@ -121,7 +120,7 @@ func (a *reading) skip(r *report, meta typeMeta) bool {
 	if !a.loader.Workloads {
 		return false
 	}
-	why := useless(meta.APIVersion, meta.Kind)
+	why := whySkipped(meta.APIVersion, meta.Kind)
 	if why == "" && a.loader.SkipUnknown && skippable(r.File, meta) {
 		why = noUse
 	}
@@ -153,7 +152,7 @@ func (a *reading) addSkipped(r *report, apiVersion, why string) {
 func (a *reading) countedValues(d *document.Document) int64 {
 	meta := typeMeta{APIVersion: d.Scalar("apiVersion"), Kind: d.Scalar("kind")}
 	isUnknown := a.loader.SkipUnknown && skippable(d.File, meta)
-	if a.loader.Workloads && (isUnknown || useless(meta.APIVersion, meta.Kind) != "") {
+	if a.loader.Workloads && (isUnknown || whySkipped(meta.APIVersion, meta.Kind) != "") {
 		return 0
 	}
 	return d.Values
@@ -162,8 +161,8 @@ func (a *reading) countedValues(d *document.Document) int64 {
 // hookAnnotation defines when helm applies an object: with an installation, or at another time.
 const hookAnnotation = "helm.sh/hook"
 
-// isLaterHook skips an object that helm would not apply with an installation, such as a test or a hook before a
-// deletion. Hooks that run before or after an installation are applied with everything else.
+// isLaterHook reports whether helm applies an object at another time than an installation, such as a test or a hook
+// before a deletion, and skips it. Hooks that run before or after an installation are applied with everything else.
 func (a *reading) isLaterHook(r *report, apiVersion string) bool {
 	hook := r.Scalar("metadata", "annotations", hookAnnotation)
 	if hook == "" || !a.loader.Workloads {

@@ -39,8 +39,8 @@ func injectedTokens(volumes []v1.Volume) map[string]bool {
 	return tokens
 }
 
-// dropInjectedToken removes the service account token that a cluster mounts into every pod. Without it an exported pod
-// loads; podctl could not issue a token.
+// dropInjectedToken removes the service account token that a cluster mounts into every pod. podctl cannot issue tokens,
+// so a pod exported from a cluster could otherwise not be loaded.
 func dropInjectedToken(o *object) []document.Note {
 	o.tokens = injectedTokens(o.pod.Spec.Volumes)
 	var notes []document.Note

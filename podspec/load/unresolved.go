@@ -9,8 +9,8 @@ import (
 )
 
 // reportMissing reports missing references of a pod at their positions. Pulls continue without their secrets, which
-// only matter to a private registry. A plan does not list missing or unusable pull secrets, so they are reported as
-// notes.
+// only matter to a private registry. They are reported as notes, because a plan does not list missing or unusable pull
+// secrets.
 func (a *assembly) reportMissing(m *Manifest, o *object, d *podspec.Desired) {
 	var problems []document.Problem
 	for _, r := range d.Unresolved() {

@@ -35,7 +35,7 @@ func (o *object) validatePod() {
 	checkPodNames(r, pod)
 }
 
-// isEphemeralOnCreate reports whether an error only reports ephemeral containers in a new pod.
+// isEphemeralOnCreate reports whether an error is that a new pod must not have ephemeral containers.
 func isEphemeralOnCreate(err *field.Error) bool {
 	return err.Type == field.ErrorTypeForbidden && err.Field == "spec.ephemeralContainers"
 }
@@ -48,7 +48,7 @@ func checkGeneratedName(r *report, meta *metav1.ObjectMeta) {
 	}
 }
 
-// fieldDetail returns the fault of a field and the allowed values. It does not repeat values of a Secret.
+// fieldDetail describes the error of a field and the allowed values. It does not repeat values of a Secret.
 func (r *report) fieldDetail(err *field.Error) string {
 	if r.MayBeSecret() {
 		err.BadValue = nil

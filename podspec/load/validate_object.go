@@ -32,7 +32,7 @@ func validateObject(o *object) {
 	if o.Secret != nil {
 		mergeStringData(o.Secret)
 	}
-	// A note would repeat the name.
+	// Otherwise a later note would repeat the name.
 	o.damaged = o.damaged || len(r.kept) > before
 }
 
@@ -62,29 +62,29 @@ func (o *object) createErrors() (field.ErrorList, error) {
 	defer func() { o.meta.Name = written }()
 	switch {
 	case o.ConfigMap != nil:
-		return wrong(o.ConfigMap.DeepCopy(), corev1.SetObjectDefaults_ConfigMap,
+		return validated(o.ConfigMap.DeepCopy(), corev1.SetObjectDefaults_ConfigMap,
 			corev1.Convert_v1_ConfigMap_To_core_ConfigMap, validation.ValidateConfigMap)
 	case o.Secret != nil:
-		return wrong(o.Secret.DeepCopy(), corev1.SetObjectDefaults_Secret,
+		return validated(o.Secret.DeepCopy(), corev1.SetObjectDefaults_Secret,
 			corev1.Convert_v1_Secret_To_core_Secret, validation.ValidateSecret)
 	case o.Service != nil:
-		return wrong(o.Service, corev1.SetObjectDefaults_Service, convertService, validation.ValidateServiceCreate)
+		return validated(o.Service, corev1.SetObjectDefaults_Service, convertService, validation.ValidateServiceCreate)
 	case o.volume != nil:
-		return wrong(o.volume.DeepCopy(), corev1.SetObjectDefaults_PersistentVolume,
+		return validated(o.volume.DeepCopy(), corev1.SetObjectDefaults_PersistentVolume,
 			corev1.Convert_v1_PersistentVolume_To_core_PersistentVolume,
 			func(v *core.PersistentVolume) field.ErrorList {
 				return validation.ValidatePersistentVolume(v, validation.PersistentVolumeSpecValidationOptions{})
 			})
 	case o.Claim != nil:
-		return wrong(o.Claim.DeepCopy(), corev1.SetObjectDefaults_PersistentVolumeClaim,
+		return validated(o.Claim.DeepCopy(), corev1.SetObjectDefaults_PersistentVolumeClaim,
 			corev1.Convert_v1_PersistentVolumeClaim_To_core_PersistentVolumeClaim, claimErrors)
 	}
 	return workloadErrors(o.workload)
 }
 
-// wrong sets the defaults of an object and returns the errors of the API server's rules, which apply to the internal
-// form.
-func wrong[V interface{ DeepCopy() V }, I any](
+// validated sets the defaults of an object and returns the errors of the API server's rules, which apply to the
+// internal form.
+func validated[V interface{ DeepCopy() V }, I any](
 	v V, defaults func(V), convert func(V, *I, conversion.Scope) error, rules func(*I) field.ErrorList,
 ) (field.ErrorList, error) {
 	defaults(v)
@@ -95,17 +95,17 @@ func wrong[V interface{ DeepCopy() V }, I any](
 	return rules(internal), nil
 }
 
-// claimErrors returns the errors of a claim. It omits the server's next step, which copies one data source into two
-// fields, because that would only repeat errors.
+// claimErrors returns the errors of a claim. It does not copy the data source into the second field, as the API server
+// does, because each error would then be reported twice.
 func claimErrors(claim *core.PersistentVolumeClaim) field.ErrorList {
 	claimapi.DropDisabledFields(&claim.Spec, nil)
 	claimapi.EnforceDataSourceBackwardsCompatibility(&claim.Spec, nil)
 	return validation.ValidatePersistentVolumeClaim(claim, validation.ValidationOptionsForPersistentVolumeClaimCreate())
 }
 
-// place returns the path in the document for an error. The API server's rules name data for values from stringData, and
-// omit a level of a claim's resources. They name the list for an address of a Service that may be in either of two
-// fields, and write one field with a capital letter.
+// place returns the path in the document for an error. The API server's rules report values from stringData at data,
+// and omit a level of a claim's resources. They report the address of a Service at clusterIPs even if it is in
+// clusterIP, and write one field with a capital letter.
 func (o *object) place(err *field.Error) string {
 	if key, ok := dataKey(err); ok && o.Secret != nil {
 		if _, text := o.Secret.StringData[key]; text {
@@ -130,7 +130,7 @@ func dataKey(err *field.Error) (key string, ok bool) {
 	return key, ok && (strings.HasPrefix(err.Field, "data[") || strings.HasPrefix(err.Field, "binaryData["))
 }
 
-// detail returns the fault of an object's field. It replaces the JSON library's messages, which could repeat a letter
+// detail describes the error of an object's field. It replaces the JSON library's messages, which could repeat a letter
 // of a Secret.
 func (o *object) detail(err *field.Error) string {
 	key, isKey := dataKey(err)

@@ -18,7 +18,7 @@ import (
 // kindReplicationController is a kind that podctl reads as a ReplicaSet.
 const kindReplicationController = "ReplicationController"
 
-// newReplicationController decodes a ReplicationController as a ReplicaSet, its successor with another form of
+// newReplicationController decodes a ReplicationController as a ReplicaSet, which differs only in the form of the
 // selector.
 func newReplicationController(r *report) *object {
 	rc := &v1.ReplicationController{}
@@ -74,7 +74,8 @@ func (a *assembly) addWorkload(m *Manifest, o *object, used map[*object]bool) {
 	}
 }
 
-// takeNames moves the problems of names that the pod has from its workload to the workload's report.
+// takeNames moves problems of the pod's name and namespace, which the pod has from its workload, to the workload's
+// report.
 func (o *object) takeNames(pod *report) {
 	var kept []document.Problem
 	for _, p := range pod.kept {
@@ -90,7 +91,7 @@ func (o *object) takeNames(pod *report) {
 	pod.kept = kept
 }
 
-// dropRepeated omits problems that a part of the document already has at the same path.
+// dropRepeated omits problems for which a part of the document already has a problem at the same path.
 func dropRepeated(problems []document.Problem, part *report) (kept []document.Problem) {
 	for _, p := range problems {
 		if !part.hasProblem(part.relative(p.Path)) || part.relative(p.Path) == p.Path {

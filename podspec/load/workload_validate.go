@@ -73,28 +73,30 @@ func workloadErrors(w *podspec.Workload) (field.ErrorList, error) {
 	}
 	switch w.Kind() {
 	case podspec.KindDeployment:
-		return wrong(w.Deployment, appsv1.SetObjectDefaults_Deployment, appsv1.Convert_v1_Deployment_To_apps_Deployment,
+		return validated(w.Deployment, appsv1.SetObjectDefaults_Deployment,
+			appsv1.Convert_v1_Deployment_To_apps_Deployment,
 			func(d *apps.Deployment) field.ErrorList {
 				return appsvalidation.ValidateDeployment(d, options(&d.Spec.Template))
 			})
 	case podspec.KindReplicaSet:
-		return wrong(w.ReplicaSet, appsv1.SetObjectDefaults_ReplicaSet, appsv1.Convert_v1_ReplicaSet_To_apps_ReplicaSet,
+		return validated(w.ReplicaSet, appsv1.SetObjectDefaults_ReplicaSet,
+			appsv1.Convert_v1_ReplicaSet_To_apps_ReplicaSet,
 			func(s *apps.ReplicaSet) field.ErrorList {
 				return appsvalidation.ValidateReplicaSet(s, options(&s.Spec.Template))
 			})
 	case podspec.KindStatefulSet:
-		return wrong(w.StatefulSet, appsv1.SetObjectDefaults_StatefulSet,
+		return validated(w.StatefulSet, appsv1.SetObjectDefaults_StatefulSet,
 			appsv1.Convert_v1_StatefulSet_To_apps_StatefulSet,
 			func(s *apps.StatefulSet) field.ErrorList {
 				return appsvalidation.ValidateStatefulSet(s, options(&s.Spec.Template))
 			})
 	case podspec.KindDaemonSet:
-		return wrong(w.DaemonSet, appsv1.SetObjectDefaults_DaemonSet, appsv1.Convert_v1_DaemonSet_To_apps_DaemonSet,
+		return validated(w.DaemonSet, appsv1.SetObjectDefaults_DaemonSet, appsv1.Convert_v1_DaemonSet_To_apps_DaemonSet,
 			func(s *apps.DaemonSet) field.ErrorList {
 				return appsvalidation.ValidateDaemonSet(s, options(&s.Spec.Template))
 			})
 	case podspec.KindJob:
-		return wrong(w.Job, completeJob, batchv1.Convert_v1_Job_To_batch_Job,
+		return validated(w.Job, completeJob, batchv1.Convert_v1_Job_To_batch_Job,
 			func(j *batch.Job) field.ErrorList {
 				return batchvalidation.ValidateJob(j, batchvalidation.JobValidationOptions{
 					PodValidationOptions:  options(&j.Spec.Template),
@@ -102,7 +104,7 @@ func workloadErrors(w *podspec.Workload) (field.ErrorList, error) {
 				})
 			})
 	}
-	return wrong(w.CronJob, batchv1.SetObjectDefaults_CronJob, batchv1.Convert_v1_CronJob_To_batch_CronJob,
+	return validated(w.CronJob, batchv1.SetObjectDefaults_CronJob, batchv1.Convert_v1_CronJob_To_batch_CronJob,
 		func(c *batch.CronJob) field.ErrorList {
 			return batchvalidation.ValidateCronJobCreate(c, options(&c.Spec.JobTemplate.Spec.Template))
 		})

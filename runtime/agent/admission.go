@@ -52,11 +52,11 @@ func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) 
 	}
 	a.changesAt[uid] = a.changes
 	return &plan.Admission{
-		Settings:   *a.settings,
-		Final:      !a.recheck[uid],
-		First:      a.earlierPods(uid),
-		Going:      a.reconciler.going(),
-		Conditions: conditions,
+		Settings:    *a.settings,
+		Final:       !a.recheck[uid],
+		First:       a.earlierPods(uid),
+		Terminating: a.reconciler.terminating(),
+		Conditions:  conditions,
 	}
 }
 
@@ -155,8 +155,8 @@ func (a *admitter) recheckRejected(now time.Time) {
 	}
 }
 
-// going returns the pods that still exist but are no longer wanted, as far as known.
-func (r *reconciler) going() []types.UID {
+// terminating returns the pods that are known to exist and are no longer wanted.
+func (r *reconciler) terminating() []types.UID {
 	var uids []types.UID
 	for uid, s := range r.stored {
 		if s.Deleting || r.kept[uid] == nil && r.isOwn(s.Desired.Owner) {

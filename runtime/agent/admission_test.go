@@ -266,8 +266,8 @@ func TestAdmissionOrder(t *testing.T) {
 	if got := first("a1") + "|" + first("d1"); got != "|b" {
 		t.Errorf("after a was made: %s", got)
 	}
-	if going := l.agent.admitter.optionsFor("a1", nil).Going; fmt.Sprint(going) != "[b1]" {
-		t.Errorf("going: %v", going)
+	if terminating := l.agent.admitter.optionsFor("a1", nil).Terminating; fmt.Sprint(terminating) != "[b1]" {
+		t.Errorf("terminating: %v", terminating)
 	}
 }
 
@@ -279,13 +279,13 @@ func TestPodInFirstPassIsLeaving(t *testing.T) {
 	k.handleSourceUpdate(at(0), update("dir", a))
 	want(t, k, 0, "sync a i:1")
 	k.handleSourceUpdate(at(1), update("dir"))
-	if going := k.going(); !slices.Equal(going, []types.UID{"a"}) {
-		t.Errorf("going are %v", going)
+	if terminating := k.terminating(); !slices.Equal(terminating, []types.UID{"a"}) {
+		t.Errorf("terminating are %v", terminating)
 	}
 	k.workers.Done(at(2), "a", podworkers.Result{Failed: true})
 	want(t, k, 2, "terminate a")
 	end(k, 3, a, podworkers.Terminate)
-	if going := k.going(); len(going) > 0 {
-		t.Errorf("going are %v", going)
+	if terminating := k.terminating(); len(terminating) > 0 {
+		t.Errorf("terminating are %v", terminating)
 	}
 }

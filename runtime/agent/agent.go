@@ -96,9 +96,9 @@ type Agent struct {
 	pulse   pulse
 }
 
-// ErrHandover is the cause of the end of Run's context if another agent follows at once. The pods then keep running in
-// any case.
-var ErrHandover = errors.New("another agent follows")
+// ErrHandover is the cancellation cause of Run's context if another agent takes over. The pods then keep running, even
+// with Settings.StopPods.
+var ErrHandover = errors.New("another agent takes over")
 
 // New returns an agent. Run starts it.
 func New(w World, s Settings) *Agent {
@@ -140,14 +140,14 @@ func (a *Agent) handleDecision() {
 	a.notePodsChanged()
 }
 
-// recordsEach is how often all checkpoints are read, because the runtime reports no events for pods without containers.
-// renewEach is how often the facts of the machine and the runtime are renewed.
+// readInterval is how often all checkpoints are read, because the runtime reports no events for pods without
+// containers. renewInterval is how often the facts of the machine and the runtime are renewed.
 const (
-	recordsEach = time.Minute
-	renewEach   = time.Minute
-	// changesEach is how often the state directory is checked for pods that came or went and for changed ConfigMaps and
-	// Secrets.
-	changesEach = time.Second
+	readInterval  = time.Minute
+	renewInterval = time.Minute
+	// checkInterval is how often the state directory is checked for added and removed pods, and for changed ConfigMaps
+	// and Secrets.
+	checkInterval = time.Second
 )
 
 // Run keeps pods until the context ends. Then no new pass begins, and Run waits for the running passes. The pods keep
@@ -180,12 +180,12 @@ func (a *Agent) watch(ctx context.Context) {
 		a.rereads = append(a.rereads, rereads(ctx, s, to))
 		go s.Run(ctx, to, func(u sources.Update) { a.inbox.post(ctx, func() { a.handleSourceUpdate(u) }) })
 	}
-	go a.inbox.every(ctx, recordsEach, func() {
+	go a.inbox.every(ctx, readInterval, func() {
 		if err := a.reader.readAll(); err != nil {
 			a.log.Error("reading the state directory", "error", err.Error())
 		}
 	})
-	go a.inbox.every(ctx, renewEach, a.world.Renew)
+	go a.inbox.every(ctx, renewInterval, a.world.Renew)
 	go a.reader.watch(ctx)
 }
 

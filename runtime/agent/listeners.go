@@ -27,7 +27,7 @@ const (
 	Passed
 	// Probed is a probe result that was written, or could not be written.
 	Probed
-	// Ended is the end of a pod: nothing of it is left.
+	// Ended is the end of a pod: all its parts are removed.
 	Ended
 )
 

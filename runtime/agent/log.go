@@ -16,7 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// logger writes one line for each decision. It writes repeated messages once.
+// logger writes a line for each decision. It omits repetitions.
 type logger struct {
 	*slog.Logger
 	// problems are the problems of sources that were logged last. failures is the last logged failure of each pod.
@@ -105,7 +105,7 @@ func (l *logger) logFailure(p *passResult) {
 	}
 }
 
-// logHolds logs the holds of a pod that are checked again: each once, and when they are over.
+// logHolds logs the holds of a pod that are checked again: each when it begins, and the end of all.
 func (l *logger) logHolds(p *passResult) {
 	ref, made, now := p.pass.Ref, p.planned(), []string(nil)
 	if p.pass.Kind != podworkers.Sync || p.superseded() {

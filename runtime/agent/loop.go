@@ -31,18 +31,18 @@ func (a *Agent) loop(ctx context.Context) {
 			a.pulse.work(a.now())
 			do()
 		case <-timer.C:
-			a.still = true
+			a.nextIsValid = true
 		}
 	}
 }
 
-// begin begins the passes and runs the probes that are due. It returns when the next one is due. Most probes are run
-// and answered without a look at the pods, because there are many of both.
+// begin begins the passes and runs the probes that are due. It returns when the next one is due. Most probes start and
+// end without a visit to all pods, because there are many of both.
 func (a *Agent) begin(ctx context.Context) time.Time {
-	if !a.still || !a.next.IsZero() && !a.now().Before(a.next) {
+	if !a.nextIsValid || !a.next.IsZero() && !a.now().Before(a.next) {
 		a.next = a.beginPasses(ctx)
 	}
-	a.still = false
+	a.nextIsValid = false
 	return model.Earlier(a.next, a.probes.startDue(ctx))
 }
 

@@ -36,7 +36,7 @@ func newAgentMetrics(client *cri.Client, now func() time.Time) *agentMetrics {
 	return m
 }
 
-// countEvent counts events.
+// countEvent updates the metrics for an event.
 func (s *loopState) countEvent(ctx context.Context, e *Event) {
 	switch e.Kind {
 	case Stepped:

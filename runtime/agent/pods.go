@@ -24,7 +24,7 @@ type shownPods struct {
 
 	pods *podsapi.Server
 	// changes counts the events that may have changed a status. mu guards listed, the last list, and listedAt, the
-	// value of news at that list.
+	// value of changes when that list was made.
 	changes  atomic.Int64
 	mu       sync.Mutex
 	listed   *v1.PodList

@@ -100,14 +100,14 @@ func (b *probeRunner) startDue(ctx context.Context) time.Time {
 // handleResult handles the result of a probe.
 func (b *probeRunner) handleResult(ctx context.Context, run probers.DueProbe, result probe.Result) {
 	report := b.set.Done(b.now(), run, result)
-	look := func() { b.still = true }
+	after := func() { b.nextIsValid = true }
 	if report.NeedsPass {
-		look = func() { b.wakePod(run.Pod.UID) }
+		after = func() { b.wakePod(run.Pod.UID) }
 	}
 	if report.NeedsWrite() {
-		b.writeReports(ctx, run.Pod, []probe.Report{report}, look)
+		b.writeReports(ctx, run.Pod, []probe.Report{report}, after)
 	} else {
-		look()
+		after()
 	}
 }
 

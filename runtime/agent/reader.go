@@ -19,7 +19,7 @@ type recordReader struct{ *loopState }
 // applied or deleted by hand. The directory of a pod is created shortly before its checkpoint, so watch reads twice.
 func (r *recordReader) watch(ctx context.Context) {
 	objects, pods, reads := r.world.Records.ObjectsChangedAt(), time.Time{}, 0
-	for sleep.For(ctx, changesEach) == nil {
+	for sleep.For(ctx, checkInterval) == nil {
 		if now := r.world.Records.ObjectsChangedAt(); !now.Equal(objects) {
 			objects = now
 			r.inbox.post(ctx, r.wakeUsers)
@@ -54,8 +54,8 @@ func (r *recordReader) readAll() error {
 	return nil
 }
 
-// readChanged reads the checkpoints of pods that came or went outside the agent. The runtime reports no events for pods
-// without containers. The checkpoints that passes write are read when the pass ends.
+// readChanged reads the checkpoints of pods that were added or removed outside the agent. The runtime reports no events
+// for pods without containers. The checkpoints that passes write are read when the pass ends.
 func (r *recordReader) readChanged() {
 	uids, err := r.world.Records.CheckpointUIDs()
 	if err != nil {
@@ -87,9 +87,9 @@ func (r *recordReader) readOne(uid types.UID) {
 	r.reconciler.handleRecord(r.now(), uid, stored)
 }
 
-// readAfterPass reads the checkpoint of a pod after its first pass or a failed pass. Only the disk shows how far the
-// pass came and whether a user has deleted the pod since. readAfterPass also reads the checkpoint of a pod applied by
-// hand that has the same name. If that pod still exists, the new one is deleted.
+// readAfterPass reads the checkpoint of a pod after its first pass or a failed pass. Only the checkpoint shows which
+// steps the pass has completed and whether a user has deleted the pod since. readAfterPass also reads the checkpoint of
+// a pod applied by hand that has the same name. If that pod still exists, the new one is deleted.
 func (r *recordReader) readAfterPass(d *podspec.Desired) {
 	if other := r.reconciler.nameHolder(d); other != nil {
 		r.readOne(other.UID)

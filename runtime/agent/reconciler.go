@@ -100,7 +100,7 @@ func (r *reconciler) setStored(uid types.UID, stored *Stored) {
 // markUnreadable records that the checkpoint of a pod cannot be read now.
 func (r *reconciler) markUnreadable(uid types.UID) { r.unreadable[uid] = true }
 
-// handleMissing handles a pod without a checkpoint: nothing of it exists. It must wait if another pod has its name.
+// handleMissing handles a pod without a checkpoint, which does not exist yet. It must wait if another pod has its name.
 func (r *reconciler) handleMissing(uid types.UID) {
 	if _, known := r.stored[uid]; !known && !r.unreadable[uid] {
 		r.workers.MarkAbsent(uid)
@@ -248,8 +248,8 @@ func asStored(d *podspec.Desired) *podspec.Desired {
 	return &kept
 }
 
-// release releases a pod that is not wanted. The pod is deleted if the decision requires it, or if the workers got it
-// and it has no checkpoint yet. Other pods are not the agent's to delete.
+// release handles a pod that is not wanted. It deletes the pod if the decision requires it, or if the workers have the
+// pod and it has no checkpoint yet. The agent must not delete other pods, and only forgets them.
 func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.Decision) {
 	uid := d.Pod.UID
 	_, known := r.stored[uid]

@@ -127,7 +127,7 @@ func (named) Ended(model.PodRef)                                              {}
 
 // start starts an agent on the current state.
 func (l *life) start() {
-	l.mail, l.records = nil, l.now.Add(recordsEach)
+	l.mail, l.records = nil, l.now.Add(readInterval)
 	l.resetUpdates(nil)
 	l.ctx, l.end = context.WithCancel(l.t.Context())
 	a := New(World{Passes: l.world, Records: l.world, Client: &cri.Client{}, Renew: func() {}}, Settings{
@@ -314,7 +314,7 @@ func (l *life) step() {
 		l.run(l.tasks[l.rand.IntN(len(l.tasks))])
 	}
 	if l.watchful && !l.now.Before(l.news) {
-		l.news = l.now.Add(changesEach)
+		l.news = l.now.Add(checkInterval)
 		l.post("", "news", func() { l.agent.reader.readChanged() })
 	}
 	l.tick()
@@ -323,7 +323,7 @@ func (l *life) step() {
 // tick does what is due at the current time.
 func (l *life) tick() {
 	if !l.now.Before(l.records) {
-		l.records = l.now.Add(recordsEach)
+		l.records = l.now.Add(readInterval)
 		l.post("", "records", func() { _ = l.agent.reader.readAll() })
 	}
 	if !l.wake.IsZero() && !l.now.Before(l.wake) {

@@ -33,10 +33,10 @@ type loopState struct {
 	runtime    runtimeState
 	started    time.Time
 	ready      bool
-	// next is when a pass is due, as begin has computed it. It is zero if none is. It is valid while still is set,
-	// which means that nothing has happened since that could lead to a pass.
-	next  time.Time
-	still bool
+	// next is when a pass is due, as begin has computed it. It is zero if none is. It is valid while nextIsValid is
+	// set: until an event that could lead to a pass.
+	next        time.Time
+	nextIsValid bool
 }
 
 func newLoopState(w World, s Settings, resolved func()) *loopState {

@@ -21,8 +21,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// checkpointer records facts that only podctl knows: before the steps, what is about to be done, and after them, the
-// results. Steps report to it concurrently.
+// checkpointer records facts that only podctl knows: the intended changes before the steps, and the results after them.
+// Steps report to it concurrently.
 type checkpointer struct {
 	*subject
 	// status is the status of the pod as this pass observed it.
@@ -30,13 +30,13 @@ type checkpointer struct {
 
 	mu         sync.Mutex
 	checkpoint *state.Checkpoint
-	// closed is set once no step runs any more.
+	// closed is set once all steps have ended.
 	closed bool
 	// written is set once the pass has changed the stored checkpoint.
 	written bool
 }
 
-// begin records what is about to be done, before anything happens.
+// begin records the intended changes before the first step.
 func (x *checkpointer) begin() error {
 	if x.plan.Unapplied() {
 		return nil
@@ -62,65 +62,65 @@ func (x *checkpointer) begin() error {
 
 // beginDeletion marks a pod as being deleted. A full disk does not prevent the deletion, which frees disk space.
 func (x *checkpointer) beginDeletion() {
-	j := x.checkpoint
-	if len(x.plan.Steps) == 0 || j.Applied == nil {
+	c := x.checkpoint
+	if len(x.plan.Steps) == 0 || c.Applied == nil {
 		return
 	}
-	j.Deletion = j.Deletion.Again(model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()})
+	c.Deletion = c.Deletion.Again(model.Deletion{At: x.now(), GracePeriodSeconds: x.plan.LongestGrace()})
 	if err := x.write(); err != nil {
 		x.report.warn("the pod could not be marked as being deleted: " + err.Error())
 	}
 }
 
-// beginSync records what is about to be applied. After a crash the manifest is known, so that the pod can be deleted
-// properly.
+// beginSync records the manifest that is about to be applied, so that the pod can be deleted properly even after a
+// crash.
 func (x *checkpointer) beginSync() error {
-	j := x.checkpoint
-	evicted := j.Eviction != x.plan.Eviction
-	if j.Eviction != nil && x.plan.Eviction == nil {
+	c := x.checkpoint
+	evicted := c.Eviction != x.plan.Eviction
+	if c.Eviction != nil && x.plan.Eviction == nil {
 		// An evicted pod starts again.
-		j.StartTime, j.Completion, j.Rejection = x.now(), nil, nil
+		c.StartTime, c.Completion, c.Rejection = x.now(), nil, nil
 	}
-	j.Eviction = x.plan.Eviction
+	c.Eviction = x.plan.Eviction
 	var before *v1.Pod
-	if j.Applied != nil {
-		before = j.Applied.Pod
+	if c.Applied != nil {
+		before = c.Applied.Pod
 	}
 	starts := len(x.plan.Steps) > 0
 	if starts {
 		x.noteInFlight(before)
 		x.notePendingRestarts()
 	}
-	adopted, judged := !maps.Equal(j.Adopted, x.plan.Adopted), j.Rejection != x.plan.Rejection
-	j.Adopted, j.Rejection = x.plan.Adopted, x.plan.Rejection
-	isSame := j.Applied != nil && j.Applied.SameAs(x.desired) && slices.Equal(j.Applied.Shared, x.desired.Shared)
-	if isSame && j.Deletion == nil {
+	adopted, judged := !maps.Equal(c.Adopted, x.plan.Adopted), c.Rejection != x.plan.Rejection
+	c.Adopted, c.Rejection = x.plan.Adopted, x.plan.Rejection
+	isSame := c.Applied != nil && c.Applied.SameAs(x.desired) && slices.Equal(c.Applied.Shared, x.desired.Shared)
+	if isSame && c.Deletion == nil {
 		// The plan and --all compare with the file that was applied last, even if an earlier file has the same content.
 		// podctl's own copy may be older than the set that the pod now belongs to.
 		set := x.desired.Set
 		if x.desired.Stored {
-			set = j.Applied.Set
+			set = c.Applied.Set
 		}
-		moved := j.Source != x.desired.Source || j.Applied.Owner != x.desired.Owner || j.Applied.Set != set
+		moved := c.Source != x.desired.Source || c.Applied.Owner != x.desired.Owner || c.Applied.Set != set
 		address := x.client.Endpoint.Address
 		if starts || adopted || judged || evicted || moved || moves(x.checkpoint, address, x.snapshot) {
-			j.Endpoint, j.Source = address, x.desired.Source
-			j.Applied.Owner, j.Applied.Set = x.desired.Owner, set
+			c.Endpoint, c.Source = address, x.desired.Source
+			c.Applied.Owner, c.Applied.Set = x.desired.Owner, set
 			// Written even without a change: this shows that there is disk space for the results of the pass.
 			return x.write()
 		}
 		return nil
 	}
-	j.KeepEarlierSecrets(x.desired)
-	j.Applied, j.AppliedAt, j.Source = x.desired, x.now(), x.desired.Source
-	j.Generation++
-	j.Deletion = nil
-	j.Endpoint = x.client.Endpoint.Address
-	if j.StartTime.IsZero() {
-		j.StartTime = x.firstStart()
+	c.KeepEarlierSecrets(x.desired)
+	c.Applied, c.AppliedAt, c.Source = x.desired, x.now(), x.desired.Source
+	c.Generation++
+	c.Deletion = nil
+	c.Endpoint = x.client.Endpoint.Address
+	if c.StartTime.IsZero() {
+		c.StartTime = x.firstStart()
 	}
-	if j.Backoffs == nil {
-		j.Backoffs = map[string]model.Backoff{}
+	if c.Backoffs == nil {
+		c.Backoffs = map[string]model.Backoff{}
 	}
 	return x.write()
 }
@@ -138,8 +138,8 @@ func (x *checkpointer) firstStart() time.Time {
 }
 
 // moves reports whether the pod comes from another runtime and this one has no records of it yet.
-func moves(j *state.Checkpoint, endpoint string, s *snapshot.Pod) bool {
-	return j.Endpoint != endpoint && len(s.Sandboxes)+len(s.Containers) == 0
+func moves(c *state.Checkpoint, endpoint string, s *snapshot.Pod) bool {
+	return c.Endpoint != endpoint && len(s.Sandboxes)+len(s.Containers) == 0
 }
 
 // notePendingRestarts records the containers that are about to be stopped and must run again, until they do. If the
@@ -187,7 +187,7 @@ func (x *checkpointer) close() {
 	x.closed = true
 }
 
-// remember records what only podctl knows after a pass. The checkpoint of a deleted pod is removed.
+// remember records the results of a pass that only podctl knows. The checkpoint of a deleted pod is removed.
 func (x *checkpointer) remember(r *results) error {
 	if x.desired == nil {
 		if !r.complete() {
@@ -224,7 +224,8 @@ func (x *checkpointer) recordEviction(r *results) error {
 	return x.write()
 }
 
-// noteLastRun records what runs after the pass. If something of it is missing later, another program stopped it.
+// noteLastRun records the sandbox and the containers that run after the pass. If one is missing later, another program
+// stopped it.
 func (x *checkpointer) noteLastRun(r *results) {
 	started := x.outputs.allStarted()
 	sandbox, before := x.outputs.sandbox(), cmp.Or(x.checkpoint.LastRun, &model.LastRun{})
@@ -265,8 +266,8 @@ func (x *checkpointer) noteLastRun(r *results) {
 }
 
 // resetContainers returns the containers whose records a restart of all containers removed, in this pass or an earlier
-// one. reset lists those not started since, since those started in the same sandbox. Nothing else shows that they ran
-// before.
+// one. The result reset lists those that were not started afterwards, and since those that were started in the same
+// sandbox. Only these lists show that they ran before.
 func (x *checkpointer) resetContainers(
 	r *results, before *model.LastRun, started map[string]string,
 ) (reset, since []string) {

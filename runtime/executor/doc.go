@@ -2,7 +2,7 @@
 //
 // The input is a plan, with the input and the snapshot it was made from. The output is an Outcome, events during the
 // execution, and podctl's record of the pod. The executor makes no decisions: if the actual state differs from the
-// plan, it returns a *SurpriseError, and the caller makes another plan.
+// plan, it returns a *StateChangedError, and the caller makes another plan.
 //
 //	execution.go    the parts of one execution, and the action of each step
 //	schedule.go     the order of steps, the effect of a failure on others

@@ -20,9 +20,9 @@ const (
 	StepProgress EventKind = "Progress"
 	StepDone     EventKind = "Done"
 	StepFailed   EventKind = "Failed"
-	// StepSkipped: a step before it failed, or the pass was interrupted.
+	// StepSkipped: an earlier step failed, or the pass was interrupted.
 	StepSkipped EventKind = "Skipped"
-	// Warning: the step continues although a part of it failed, or the plan has a remark.
+	// Warning: a part of a step failed and the step continues, or the plan has a remark.
 	Warning EventKind = "Warning"
 )
 
@@ -77,9 +77,9 @@ func (e *StepError) Error() string {
 // Unwrap returns the cause.
 func (e *StepError) Unwrap() error { return e.Err }
 
-// SurpriseError reports that the actual state differs from the observed one. The pass ends, observes again and makes a
-// new plan.
-type SurpriseError struct {
+// StateChangedError reports that the actual state differs from the observed one. The caller observes the pod again and
+// makes a new plan.
+type StateChangedError struct {
 	// name and attempt are already in use; the name is empty for a sandbox.
 	name     string
 	attempt  uint32
@@ -87,14 +87,14 @@ type SurpriseError struct {
 	err      error
 }
 
-func (e *SurpriseError) Error() string {
-	return "the runtime's state changed meanwhile: " + e.err.Error()
+func (e *StateChangedError) Error() string {
+	return "the state of the runtime has changed since the plan was made: " + e.err.Error()
 }
 
-func (e *SurpriseError) Unwrap() error { return e.err }
+func (e *StateChangedError) Unwrap() error { return e.err }
 
 // Learn records the attempt in use for the next plan.
-func (e *SurpriseError) Learn(reserved map[string]uint32) {
+func (e *StateChangedError) Learn(reserved map[string]uint32) {
 	if e.reserved {
 		reserved[e.name] = max(reserved[e.name], e.attempt)
 	}
@@ -111,7 +111,7 @@ func hookError(err error) error {
 }
 
 // stepError returns the failure of a step. Without a reason in the error, the reason is the step's kind. A canceled
-// step is Interrupted and no failure of the runtime, unless a container was stopped.
+// step has the reason Interrupted, unless a container was stopped.
 func stepError(pod model.PodRef, s *plan.Step, err error) StepError {
 	failure := StepError{Pod: pod, Step: s, Reason: model.Reason(s.Kind), Err: err}
 	if r, ok := errors.AsType[*model.ReasonError](err); ok {

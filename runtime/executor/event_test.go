@@ -91,16 +91,16 @@ func TestInterruptedSteps(t *testing.T) {
 func TestAttemptAfterNameInUse(t *testing.T) {
 	reserved := map[string]uint32{"a": 3}
 	taken := reservedOr(errors.New(`name "a_1" is reserved for "x"`), "a", 2)
-	surprise := (*SurpriseError)(nil)
-	if !errors.As(taken, &surprise) {
+	changed := (*StateChangedError)(nil)
+	if !errors.As(taken, &changed) {
 		t.Fatalf("a name that is taken is %v", taken)
 	}
-	surprise.Learn(reserved)
+	changed.Learn(reserved)
 	if reserved["a"] != 3 {
 		t.Errorf("a lower attempt set it to %d", reserved["a"])
 	}
-	(&SurpriseError{name: "a", attempt: 5, reserved: true}).Learn(reserved)
-	(&SurpriseError{name: "b", attempt: 9, err: errors.New("not found")}).Learn(reserved)
+	(&StateChangedError{name: "a", attempt: 5, reserved: true}).Learn(reserved)
+	(&StateChangedError{name: "b", attempt: 9, err: errors.New("not found")}).Learn(reserved)
 	if _, learnt := reserved["b"]; reserved["a"] != 5 || learnt {
 		t.Errorf("learnt %v", reserved)
 	}

@@ -150,7 +150,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	return x
 }
 
-// run executes the plan and records what only podctl knows.
+// run executes the plan and records its results.
 func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	if x.opts.Planned != nil {
 		x.opts.Planned(x.plan)
@@ -183,7 +183,7 @@ func (x *execution) perform(ctx context.Context) {
 }
 
 // permitted returns a *LiveKubeletError if a kubelet would kill what the plan starts. It runs this late because the
-// search for a kubelet takes as long as the observation of the pod and runs beside it.
+// search for a kubelet runs in parallel to the observation of the pod and takes as long.
 func (x *execution) permitted() error {
 	if x.desired == nil || len(x.plan.Steps) == 0 || x.opts.AllowKubelet {
 		return nil
@@ -246,8 +246,8 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	switch {
 	case err != nil:
 		return outcome, err
-	case r.surprise != nil:
-		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, x.report.redactor.Error(r.surprise))
+	case r.changed != nil:
+		return outcome, fmt.Errorf("pod %s: %w", x.plan.Pod, x.report.redactor.Error(r.changed))
 	case ctx.Err() != nil:
 		return outcome, x.cutOff(context.Cause(ctx))
 	}

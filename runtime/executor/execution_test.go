@@ -112,9 +112,9 @@ func TestInterruptedPassNamesSteps(t *testing.T) {
 	}
 }
 
-// TestSurprisesEndThePass checks that finished steps are recorded, and that the error names the pod and contains no
+// TestChangedStateEndsThePass checks that finished steps are recorded, and that the error names the pod and contains no
 // Secret.
-func TestSurprisesEndThePass(t *testing.T) {
+func TestChangedStateEndsThePass(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := pod(
 		"  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1', env: [{name: P, "+
@@ -130,9 +130,9 @@ func TestSurprisesEndThePass(t *testing.T) {
 	})
 	p := l.plan(model.PodRef{}, text)
 	_, err := p.run(Options{})
-	surprise := (*SurpriseError)(nil)
-	if !errors.As(err, &surprise) ||
-		!strings.HasPrefix(err.Error(), "pod default/web: the runtime's state changed meanwhile") ||
+	changed := (*StateChangedError)(nil)
+	if !errors.As(err, &changed) ||
+		!strings.HasPrefix(err.Error(), "pod default/web: the state of the runtime has changed since the plan was made") ||
 		strings.Contains(err.Error(), "correct horse") {
 		t.Errorf("error %v", err)
 	}

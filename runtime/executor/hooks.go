@@ -17,8 +17,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// hookMark shows other processes that the postStart hook of a container is running. The mark exists from before the
-// start until the hook has finished, or until a container whose hook failed has been stopped.
+// hookMark is a file that shows other processes that the postStart hook of a container is running. The mark exists from
+// before the start until the hook has finished, or until a container whose hook failed has been stopped.
 type hookMark struct {
 	hooks state.Hooks
 	// wanted is false for a container without a hook.

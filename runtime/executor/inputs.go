@@ -49,8 +49,7 @@ func (x *subject) prover() (*proof.Prover, error) {
 }
 
 // message returns the message that creates a container, in a pod with the given addresses. It writes files and binds
-// parts of volumes. They may have changed since the check, so each one is looked up again, and opened without leaving
-// its volume.
+// parts of volumes. They may have changed since the check, so each path is resolved again, without leaving its volume.
 func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string) (*runtimeapi.ContainerConfig, error) {
 	p, err := x.prover()
 	if err != nil {
@@ -118,7 +117,7 @@ func (x *subject) terminationLog(container string) (string, error) {
 	return x.pod.TerminationLogs(container).New()
 }
 
-// addMounted adds the paths mounted into a container.
+// addMounted adds the host paths that are mounted into a container.
 func addMounted(paths map[string]bool, status *runtimeapi.ContainerStatus) {
 	for _, m := range status.GetMounts() {
 		paths[m.GetHostPath()] = true

@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// noteTry records the restart delay that one more start causes, whatever its result is (kubelet: doBackOff).
+// noteTry records the restart delay after this start, even if the start fails (kubelet: doBackOff).
 func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -70,8 +70,8 @@ func (x *checkpointer) noteFailure(container string, err error) {
 	x.checkpoint.StartErrors[container] = failure
 }
 
-// noteHolds records why podctl could not even try to start containers. The pod's status shows it as a kubelet's does.
-// It reports whether something is new.
+// noteHolds records why podctl did not try to start containers. The pod's status shows these reasons, as a kubelet's
+// does. It reports whether the record has changed.
 func (x *checkpointer) noteHolds() bool {
 	news := false
 	for i := range x.plan.Holds {
@@ -97,7 +97,7 @@ func (x *checkpointer) noteConditions() (changed bool) {
 	return changed
 }
 
-// completes reports whether the pod has finished, or one of its containers has ended since, and that is not recorded.
+// completes reports whether there is an end to record: that of the pod, or of a container of a finished pod.
 func (x *checkpointer) completes() bool {
 	if x.terminalPhase() == "" {
 		return false
@@ -138,36 +138,36 @@ func (x *checkpointer) noteCompletion() {
 	x.checkpoint.Completion = &done
 }
 
-// noteInFlight records the resources of the containers and sandbox that are about to be created. If podctl is killed in
-// between, a container without a record would look as if it had to be resized. The values count once the runtime has a
-// record of that attempt (kubelet: SetActuatedResources, when a container is created).
+// noteInFlight records the resources of the containers and sandbox that are about to be created. Without them, a
+// container that was created before podctl was killed would seem to need a resize. The values count once the runtime
+// has a record of that attempt (kubelet: SetActuatedResources, when a container is created).
 func (x *checkpointer) noteInFlight(before *v1.Pod) {
-	j := x.checkpoint
-	if j.Actuated == nil {
-		j.Actuated = &model.Actuated{}
+	c := x.checkpoint
+	if c.Actuated == nil {
+		c.Actuated = &model.Actuated{}
 	}
-	if j.Actuated.Containers == nil {
-		j.Actuated.Containers = map[string]v1.ResourceRequirements{}
+	if c.Actuated.Containers == nil {
+		c.Actuated.Containers = map[string]v1.ResourceRequirements{}
 	}
 	for _, ref := range podspec.Containers(x.desired.Pod) {
-		_, known := j.Actuated.Containers[ref.Name]
+		_, known := c.Actuated.Containers[ref.Name]
 		own, found := x.plan.Found[ref.Name]
 		switch {
 		case known, found && own == nil:
 		case found:
-			j.Actuated.Containers[ref.Name] = *own
+			c.Actuated.Containers[ref.Name] = *own
 		default:
-			j.Actuated.Containers[ref.Name] = resourcesOf(before, ref)
+			c.Actuated.Containers[ref.Name] = resourcesOf(before, ref)
 		}
 	}
-	j.InFlight = map[string]state.InFlight{}
+	c.InFlight = map[string]state.InFlight{}
 	for i := range x.plan.Steps {
 		s := &x.plan.Steps[i]
 		if s.Kind == plan.RunSandbox {
-			j.InFlight[state.ThePod] = state.InFlight{Attempt: s.Attempt, Resources: x.desired.Pod.Spec.Resources}
+			c.InFlight[state.ThePod] = state.InFlight{Attempt: s.Attempt, Resources: x.desired.Pod.Spec.Resources}
 		}
 		if ref, ok := podspec.FindContainer(x.desired.Pod, s.Container); ok && s.Kind == plan.StartContainer {
-			j.InFlight[ref.Name] = state.InFlight{Attempt: s.Attempt, Resources: &ref.Resources}
+			c.InFlight[ref.Name] = state.InFlight{Attempt: s.Attempt, Resources: &ref.Resources}
 		}
 	}
 }
@@ -183,8 +183,8 @@ func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequiremen
 	return ref.Resources
 }
 
-// noteResizedPod records the pod's own resources once all changes that depend on them are done. Until then the change
-// is still pending.
+// noteResizedPod records the pod's own resources once all changes that depend on them are done. Until then the resize
+// is pending.
 func (x *checkpointer) noteResizedPod(r *results) {
 	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
 	if updates && len(r.failed)+len(r.skipped) == 0 {
@@ -192,7 +192,7 @@ func (x *checkpointer) noteResizedPod(r *results) {
 	}
 }
 
-// markSandboxCreated records that the pod has the sandbox that was about to be created.
+// markSandboxCreated records that the sandbox was created.
 func (x *checkpointer) markSandboxCreated() {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// preparer creates what containers need: the cgroup, volumes, images and the sandbox.
+// preparer creates the prerequisites of containers: the cgroup, volumes, images and the sandbox.
 type preparer struct{ *subject }
 
 // applyCgroup creates the pod's own cgroup with its limits, or updates the limits. A machine without writable cgroups
@@ -78,7 +78,7 @@ func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.Po
 	})
 	if err != nil {
 		err = pullReason(err)
-		// The error of an interrupted pull is no information about the image.
+		// The error of an interrupted pull does not concern the image.
 		if ctx.Err() == nil {
 			x.checkpoint.noteFailure(s.Container, err)
 		}
@@ -86,13 +86,14 @@ func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.Po
 	return cmp.Or(err, ended(ctx))
 }
 
-// notePulled records that podctl pulled an image that was not present before.
+// notePulled records an image that was absent until podctl pulled it. Only such images are removed when the disk is
+// full.
 func (x *preparer) notePulled(name, id string) {
 	if before, _ := x.snapshot.Image(name); before.ID == id {
 		return
 	}
 	if err := x.pulled.Add(id); err != nil {
-		x.report.warn("the image is not removed when the disk is full: " + err.Error())
+		x.report.warn("the pull was not recorded, so the image is not removed when the disk is full: " + err.Error())
 	}
 }
 

@@ -19,22 +19,22 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestTakenNamesAreSurprises checks a runtime with a sandbox or container that was not observed. The pass ends without
+// TestNamesInUseAreStateChanges checks a runtime with a sandbox or container that was not observed. The pass ends without
 // a failure, and the next plan uses another attempt.
-func TestTakenNamesAreSurprises(t *testing.T) {
+func TestNamesInUseAreStateChanges(t *testing.T) {
 	for kind, want := range map[plan.Kind]map[string]uint32{plan.RunSandbox: {"": 0}, plan.StartContainer: {"a": 0}} {
 		l := newLab(t, "i:1")
 		p := l.plan(model.PodRef{}, onePod())
 		method := map[plan.Kind]string{plan.RunSandbox: "RunPodSandbox", plan.StartContainer: "CreateContainer"}[kind]
 		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: status.Error(codes.Unknown, `name "x" is reserved for "y"`)})
 		outcome, err := p.run(Options{})
-		surprise := (*SurpriseError)(nil)
-		if !errors.As(err, &surprise) || len(outcome.Failed) > 0 {
+		changed := (*StateChangedError)(nil)
+		if !errors.As(err, &changed) || len(outcome.Failed) > 0 {
 			t.Errorf("%s: %v, failed %v", kind, err, outcome.Failed)
 			continue
 		}
 		reserved := map[string]uint32{}
-		surprise.Learn(reserved)
+		changed.Learn(reserved)
 		if !maps.Equal(reserved, want) {
 			t.Errorf("%s: learnt %v, want %v", kind, reserved, want)
 		}

@@ -15,22 +15,22 @@ import (
 // ImagePullBackOff). The caller holds the pod's lock.
 func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until time.Time) error {
 	pod := e.layout.Pod(ref.UID)
-	j, err := pod.Checkpoint().Read()
-	if err != nil || j.Deletion != nil {
+	c, err := pod.Checkpoint().Read()
+	if err != nil || c.Deletion != nil {
 		return err
 	}
-	recorder := events.Recorder{Pod: j.Manifest()}
+	recorder := events.Recorder{Pod: c.Manifest()}
 	for i := range failed {
 		f := &failed[i]
-		kept, known := j.StartErrors[f.Step.Container]
+		kept, known := c.StartErrors[f.Step.Container]
 		if !known || f.Step.Kind != plan.PullImage || !errors.As(f.Err, new(*images.Error)) {
 			continue
 		}
 		kept.Until = until
-		j.StartErrors[f.Step.Container] = kept
+		c.StartErrors[f.Step.Container] = kept
 		recordPullPause(&recorder, e.now(), f.Step.Container, f.Step.Image)
 	}
-	return errors.Join(pod.Checkpoint().Write(j), recorder.Write(pod, ref, j.Redactor(nil)))
+	return errors.Join(pod.Checkpoint().Write(c), recorder.Write(pod, ref, c.Redactor(nil)))
 }
 
 // recordPullPause records the kubelet's events for a delayed pull.

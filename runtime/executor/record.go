@@ -96,8 +96,8 @@ func recordDone(r *events.Recorder, ev *Event) {
 	}
 }
 
-// recordFailure records a failure in the kubelet's words. It ignores surprises and canceled steps, unless a container
-// was stopped.
+// recordFailure records a failure with the kubelet's message. It ignores state changes and canceled steps, unless a
+// container was stopped.
 func recordFailure(r *events.Recorder, ev *Event) {
 	step := (*StepError)(nil)
 	if !errors.As(ev.Err, &step) || (errors.Is(step.Err, context.Canceled) && !step.Stopped) {
@@ -207,7 +207,8 @@ func delayedSince(h *plan.Hold) time.Time {
 // holdEventEvery is the shortest time between two events for the same hold.
 const holdEventEvery = time.Minute
 
-// recordHold records what holds a start: a restart delay once while it lasts, and any other hold at most once a minute.
+// recordHold records the hold of a start: a restart delay once while it lasts, and any other hold at most once a
+// minute.
 func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold) {
 	text := statusText(h)
 	warn := func(reason, container, text string) {

@@ -178,7 +178,8 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 		}
 	}
 	r := &events.Recorder{}
-	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: &plan.Step{Kind: plan.StopContainer}, Err: &SurpriseError{err: cause}})
+	stop := &plan.Step{Kind: plan.StopContainer}
+	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: stop, Err: &StateChangedError{err: cause}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
 		t.Errorf("a change of the runtime is reported as %v", got)
 	}
@@ -230,7 +231,7 @@ func TestSpansOfAStart(t *testing.T) {
 			Step: s,
 			Time: at.Add(time.Minute),
 			Took: time.Minute,
-			Err:  &SurpriseError{err: errors.New("x")},
+			Err:  &StateChangedError{err: errors.New("x")},
 		})
 	}
 	want := []state.Span{

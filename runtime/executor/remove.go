@@ -8,7 +8,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 )
 
-// remover removes what a pod no longer needs.
+// remover removes records, volumes, cgroups and logs of a pod.
 type remover struct{ *subject }
 
 func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
@@ -25,7 +25,7 @@ func (x *remover) removeContainer(ctx context.Context, s *plan.Step) error {
 	return x.removeLogs(s)
 }
 
-// removeLogs removes the logs that belong to a record (kubelet: container garbage collection).
+// removeLogs removes the logs that the step selects (kubelet: container garbage collection).
 func (x *remover) removeLogs(s *plan.Step) error {
 	remove := func() error {
 		return x.logs().Remove(s.Container, s.ContainerID, s.Attempt)

@@ -37,11 +37,12 @@ type scheduler struct {
 // results are the results of the steps of a plan.
 type results struct {
 	failed []StepError
-	// refused are steps with a part that podctl never does.
-	refused  []StepError
-	skipped  []*plan.Step
-	surprise *SurpriseError
-	aborted  bool
+	// refused are steps that were done except for a part that podctl refuses, such as the removal of a claim with an
+	// invalid name.
+	refused []StepError
+	skipped []*plan.Step
+	changed *StateChangedError
+	aborted bool
 }
 
 // undone reports whether a step failed or did not begin.
@@ -141,8 +142,8 @@ func (x *scheduler) perform(ctx context.Context, s *plan.Step) *Event {
 }
 
 // mustSkip reports whether a step must not begin: the pass was interrupted or aborted, or a step before it failed and
-// blocks it. A step whose failure blocks nothing also blocks nothing when it is skipped: a container without an image
-// does not prevent those after it from starting (kubelet: SyncPod, start).
+// blocks it. A skipped step blocks later steps only if its failure would: a container without an image does not prevent
+// those after it from starting (kubelet: SyncPod, start).
 func (x *scheduler) mustSkip(ctx context.Context, s *plan.Step) bool {
 	x.mu.Lock()
 	blocked := x.blocked(ctx, s.Needs.Of(plan.Begin))
@@ -164,20 +165,20 @@ func (x *scheduler) blocked(ctx context.Context, needs plan.Needs) bool {
 		slices.ContainsFunc(needs, func(e plan.Edge) bool { return x.blocks[e.Step] })
 }
 
-// passed reports whether an ended step lets those after it continue.
+// passed reports whether the steps after an ended one may continue.
 func (x *scheduler) passed(id string) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return !x.blocks[id]
 }
 
-// fail records a failure and its effect on the other steps. A surprise ends the pass without a failure: the caller
+// fail records a failure and its effect on the other steps. A changed state ends the pass without a failure: the caller
 // makes a new plan.
 func (x *scheduler) fail(s *plan.Step, err error) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if surprise := (*SurpriseError)(nil); errors.As(err, &surprise) {
-		x.surprise, x.aborted = surprise, true
+	if changed := (*StateChangedError)(nil); errors.As(err, &changed) {
+		x.changed, x.aborted = changed, true
 		x.blocks[s.ID] = true
 		return err
 	}
@@ -188,8 +189,8 @@ func (x *scheduler) fail(s *plan.Step, err error) error {
 	return &failure
 }
 
-// refuse records a part of a step that podctl never does. The pass continues, and the checkpoint of a deleted pod is
-// removed.
+// refuse records a part of a step that podctl refuses to do. It is not a failure: the pass continues, and the
+// checkpoint of a deleted pod is removed.
 func (x *scheduler) refuse(s *plan.Step, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -210,16 +210,18 @@ func TestInterruptionsSkip(t *testing.T) {
 	}
 }
 
-// TestSurprisesAreNoFailures checks that the pass ends, later steps are skipped, and no step has failed.
-func TestSurprisesAreNoFailures(t *testing.T) {
+// TestStateChangesAreNotFailures checks that the pass ends, later steps are skipped, and no step has failed.
+func TestStateChangesAreNotFailures(t *testing.T) {
 	x := scheduled([]plan.Step{{ID: "a", OnFailure: plan.Continue}, waits(plan.Step{ID: "b"}, "a")}, nil,
-		func(context.Context, *plan.Step) (string, error) { return "", &SurpriseError{err: errors.New("gone")} })
+		func(context.Context, *plan.Step) (string, error) {
+			return "", &StateChangedError{err: errors.New("gone")}
+		})
 	x.run(t.Context())
-	if x.surprise == nil || len(x.failed) > 0 || len(x.skipped) != 1 {
-		t.Errorf("surprise %v, failed %v, skipped %v", x.surprise, x.failed, x.skipped)
+	if x.changed == nil || len(x.failed) > 0 || len(x.skipped) != 1 {
+		t.Errorf("changed %v, failed %v, skipped %v", x.changed, x.failed, x.skipped)
 	}
 	if x.skipped = nil; x.complete() {
-		t.Error("a pass that ended with a surprise is complete")
+		t.Error("a pass that ended with a changed is complete")
 	}
 }
 

@@ -34,7 +34,7 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 	defer func() {
 		if endErr := hook.end(); endErr != nil {
 			x.report.warn(fmt.Sprintf(
-				"container %s: its hook has finished, but its mark could not be removed: %v", s.Container, endErr))
+				"container %s: cannot remove the mark of its running postStart hook: %v", s.Container, endErr))
 		}
 	}()
 	id, err := x.createAndStart(context.WithoutCancel(ctx), ref, s, hook)
@@ -55,7 +55,7 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 }
 
 // createAndStart starts a container, and creates it unless that was done earlier. A container with a postStart hook is
-// marked before it runs, so that no process takes it for started before the hook has finished.
+// marked before its start, so that other processes do not regard it as started before the hook has finished.
 func (x *starter) createAndStart(
 	ctx context.Context, ref podspec.ContainerRef, s *plan.Step, hook *hookMark,
 ) (string, error) {
@@ -107,7 +107,7 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	})
 	switch {
 	case cri.IsNotFound(err):
-		return "", &SurpriseError{err: err}
+		return "", &StateChangedError{err: err}
 	case err != nil:
 		return "", model.WithReason(model.CreateContainerError, reservedOr(err, ref.Name, s.Attempt))
 	}
@@ -139,9 +139,8 @@ func (x *starter) dropCreated(ctx context.Context, s *plan.Step) {
 }
 
 // postStart runs the hook after a start. If the hook fails, the container is stopped like any other, and its restart
-// policy applies. The same happens if the caller cancels the hook, because the container would otherwise continue as if
-// the hook had succeeded. An agent that exits leaves the container running, as a kubelet does, because an exit must not
-// stop pods.
+// policy applies. The same happens if the caller cancels the hook, because the container must not continue as if the
+// hook had succeeded. An agent that exits leaves the container running, as a kubelet does.
 func (x *starter) postStart(ctx context.Context, ref podspec.ContainerRef, id string) error {
 	err := x.stop.hooks.run(ctx, ref.Lifecycle.PostStart, ref, id)
 	if err == nil {
@@ -192,10 +191,11 @@ func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
 	return nil
 }
 
-// reservedOr turns the runtime's "name is reserved" error into a surprise. The next plan chooses another attempt.
+// reservedOr turns the runtime's "name is reserved" error into a StateChangedError, so that the next plan chooses
+// another attempt.
 func reservedOr(err error, name string, attempt uint32) error {
 	if strings.Contains(err.Error(), "is reserved for") {
-		return &SurpriseError{name: name, attempt: attempt, reserved: true, err: err}
+		return &StateChangedError{name: name, attempt: attempt, reserved: true, err: err}
 	}
 	return err
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestLostSandboxIsASurprise checks that a missing sandbox does not fail the container: another plan creates a sandbox.
-func TestLostSandboxIsASurprise(t *testing.T) {
+// TestLostSandboxIsAStateChange checks that a missing sandbox does not fail the container: another plan creates a sandbox.
+func TestLostSandboxIsAStateChange(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second})
 	first := l.apply(onePod())
@@ -35,7 +35,7 @@ func TestLostSandboxIsASurprise(t *testing.T) {
 		t.Fatal(err)
 	}
 	outcome, err := p.run(Options{})
-	if surprise := (*SurpriseError)(nil); !errors.As(err, &surprise) || len(outcome.Failed) > 0 {
+	if changed := (*StateChangedError)(nil); !errors.As(err, &changed) || len(outcome.Failed) > 0 {
 		t.Fatal(err, outcome.Failed)
 	}
 	if l.apply(onePod()); l.count("RunPodSandbox") != 2 {

@@ -75,14 +75,14 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	if err != nil && ctx.Err() != nil {
 		return s.summary(), err
 	}
-	// Only the state of the container counts: an answer can be lost, and a container also ends if its shim dies during
-	// the stop. For an unknown state the error of the call counts.
-	status, lookErr := x.verifyStopped(ctx, s.id, err)
-	if lookErr == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
-		lookErr = err
+	// Only the state of the container counts, because an answer can be lost, and a container also ends if its shim dies
+	// during the stop. If the state is unknown, the error of the call counts.
+	status, statusErr := x.verifyStopped(ctx, s.id, err)
+	if statusErr == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN {
+		statusErr = err
 	}
-	if lookErr != nil {
-		return s.summary(), cmp.Or(err, lookErr)
+	if statusErr != nil {
+		return s.summary(), cmp.Or(err, statusErr)
 	}
 	s.add("%s", ending(status, x.now().Sub(signalled), left))
 	return s.summary(), nil
@@ -107,8 +107,8 @@ const (
 	exitPauseMax = 100 * time.Millisecond
 )
 
-// watchExit waits until the last process of a container has ended. A runtime needs about as long again to clean up, and
-// some steps need not wait for that. If the processes are not visible, those steps wait for the runtime.
+// watchExit waits until the last process of a container has ended. The runtime's cleanup takes about as long again, and
+// some steps need not wait for it. If podctl cannot see the processes, these steps wait for the runtime.
 func (x *stopper) watchExit(ctx context.Context, s *stopping) {
 	if !x.exitAwaited(s.step) {
 		return
@@ -234,17 +234,17 @@ func ending(status *runtimeapi.ContainerStatus, took time.Duration, grace int64)
 	return "exited " + model.ExitText(status.GetExitCode())
 }
 
-// How often a runtime is asked whether a container has ended. It may report a container as running for a moment after
-// the stop. containerd 2 does so for two seconds if its shim was killed. After a failed stop fewer tries are enough,
-// unless containerd reports a lost shim: then it is about to record the exit.
+// How often podctl checks whether a container has ended. A runtime may report a container as running for a moment after
+// the stop. containerd 2 does so for two seconds if its shim was killed. After a failed stop fewer checks are enough,
+// unless containerd reports a lost shim, because it then records the exit soon.
 const (
 	stoppedTries = 100
 	failedTries  = 20
 	stoppedPause = 50 * time.Millisecond
 )
 
-// verifyStopped checks that a container is stopped, whatever the result of the call was. It returns the final status;
-// nil if the record is gone.
+// verifyStopped checks that a container is stopped, even if the stop call failed. It returns the final status; nil if
+// the record is gone.
 func (x *stopper) verifyStopped(ctx context.Context, id string, stopErr error) (*runtimeapi.ContainerStatus, error) {
 	tries := stoppedTries
 	if stopErr != nil && !cri.IsBusy(stopErr) {

@@ -44,7 +44,7 @@ func (x *remover) archiveLogs() error {
 	ref := x.plan.Pod
 	err := x.pod.Logs(ref.Namespace, ref.Name).Archive(x.now())
 	if errors.Is(err, unix.ENOSPC) {
-		x.report.warn(fmt.Sprintf("%v; they are removed", err))
+		x.report.warn(fmt.Sprintf("%v; the logs are removed instead", err))
 		return x.pod.Logs(ref.Namespace, ref.Name).RemoveAll()
 	}
 	return err
@@ -59,7 +59,7 @@ func (x *remover) removeClaims(ctx context.Context) (refused, err error) {
 		user, used := users.Of(claim)
 		switch {
 		case err != nil:
-			// The claim has a directory, or the callback would not be called.
+			// The callback is called only for a claim with a directory.
 			dir, _ := users.Dir(claim)
 			x.report.warn(fmt.Sprintf(
 				"the claim %s is kept: %v; once no pod uses it, remove %s by hand", name, err, dir))

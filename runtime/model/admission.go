@@ -28,6 +28,6 @@ type Admitted struct {
 	Requests v1.ResourceList
 	// Ports are the ports that it uses on the node.
 	Ports []podspec.Port
-	// Going reports whether the pod is being deleted.
-	Going bool
+	// Terminating reports whether the pod is being deleted.
+	Terminating bool
 }

@@ -118,7 +118,7 @@ func (o *Observer) observeWith(
 			Desired:     desired,
 			Allocatable: node.Allocatable,
 		}
-		found := volume.Look(volumes)
+		found := volume.States(volumes)
 		o.observeDisk(s, desired, found)
 		s.Faults = examine(s, volumes, found, redactor)
 	}
@@ -249,7 +249,7 @@ func (o *Observer) Input(
 		return nil, nil, err
 	}
 	in := s.Input(ref, desired, opts)
-	if !in.Admits() {
+	if !in.NeedsAdmission() {
 		return in, s, nil
 	}
 	if in.Observed.Others, err = o.Others(ref); err != nil {

@@ -17,10 +17,10 @@ type Admission struct {
 	admission.Settings
 	// Final keeps a rejected pod rejected until its manifest or the settings change.
 	Final bool
-	// First lists pods that come before this one and are not admitted yet, in order.
+	// First lists earlier pods that are not admitted yet, in order.
 	First []*v1.Pod
-	// Going lists pods that are no longer desired but still exist.
-	Going []types.UID
+	// Terminating lists pods that are no longer desired but still exist.
+	Terminating []types.UID
 	// Conditions are the pressure conditions of the node.
 	Conditions []v1.NodeConditionType
 }
@@ -43,7 +43,7 @@ type verdict struct {
 // Refused returns why an edit of a pod is not admitted. The pod then keeps running as applied. Refused returns nil if
 // the edit is admitted, and for a pod that is rejected as a whole.
 func (in *Input) Refused() *Hold {
-	if !in.Admits() {
+	if !in.NeedsAdmission() {
 		return nil
 	}
 	_, v := in.admit()
@@ -54,8 +54,8 @@ func (in *Input) Refused() *Hold {
 	return v.hold
 }
 
-// Admits reports whether the decision about the pod depends on other pods.
-func (in *Input) Admits() bool {
+// NeedsAdmission reports whether the pod, or an edit of it, must be admitted. The plan then depends on other pods.
+func (in *Input) NeedsAdmission() bool {
 	how, memory := in.Options.Admission, &in.Observed.Memory
 	if in.Desired == nil || how == nil || in.Options.Stop {
 		return false
@@ -91,7 +91,7 @@ func (a *admitter) judge() verdict {
 	same := applied != nil && applied.SameManifest(a.Desired)
 	switch {
 	case same && a.how.stays(a.before):
-		return verdict{rejection: a.before, hold: held(a.before)}
+		return verdict{rejection: a.before, hold: holdRejected(a.before)}
 	case a.before != nil, applied == nil && !runs:
 		return a.newPod()
 	case applied == nil, same:
@@ -100,16 +100,16 @@ func (a *admitter) judge() verdict {
 	return a.edited(applied.Pod, runs)
 }
 
-// newPod admits a pod that has no containers or sandbox yet, or returns why not. A pod that fits without the pods
-// about to go waits for them.
+// newPod admits a pod that has no containers or sandbox yet, or returns why not. A pod that fits once other pods have
+// terminated waits for them.
 func (a *admitter) newPod() verdict {
 	others := a.others(a.Observed.Others)
 	found := a.check(a.Manifest, nil, others)
 	if found == nil {
 		return verdict{}
 	}
-	if going := a.goingFor(nil, others); going != nil {
-		return verdict{rejection: a.before, hold: waits(going, found)}
+	if terminating := a.terminatingFor(nil, others); terminating != nil {
+		return verdict{rejection: a.before, hold: holdUntilGone(terminating, found)}
 	}
 	return a.reject(found)
 }
@@ -118,11 +118,11 @@ func (a *admitter) newPod() verdict {
 // applied (kubelet: handlePodResourcesResize). A pod that does not run is rejected.
 func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 	found := a.check(a.Manifest, before, a.Observed.Others)
-	switch going := a.goingFor(before, a.Observed.Others); {
+	switch terminating := a.terminatingFor(before, a.Observed.Others); {
 	case found == nil:
 		return verdict{}
-	case going != nil:
-		return verdict{hold: waits(going, found), refused: true}
+	case terminating != nil:
+		return verdict{hold: holdUntilGone(terminating, found), refused: true}
 	case runs:
 		return verdict{hold: &Hold{
 			Reason:    found.Reason,
@@ -143,10 +143,10 @@ func (a *admitter) reject(found *model.Rejection) verdict {
 	if last != nil && last.Reason == found.Reason && last.Message == found.Message && last.Settings == found.Settings {
 		found = last
 	}
-	return verdict{rejection: found, hold: held(found)}
+	return verdict{rejection: found, hold: holdRejected(found)}
 }
 
-func held(r *model.Rejection) *Hold {
+func holdRejected(r *model.Rejection) *Hold {
 	return &Hold{Reason: r.Reason, Message: r.StatusMessage(), Status: r.Message, Blocking: true, Admission: true}
 }
 
@@ -161,7 +161,7 @@ func (a *admitter) check(pod, before *v1.Pod, others []model.Admitted) *model.Re
 	})
 }
 
-// others returns the admitted pods and those that come before this one and fit.
+// others returns the admitted pods, and the earlier pods that are not admitted yet and fit.
 func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	all := slices.Clone(admitted)
 	for _, first := range a.how.First {
@@ -173,9 +173,9 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	return all
 }
 
-// goingFor returns a pod that is about to go, if this pod fits once all such pods are gone; otherwise nil.
-func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *model.PodRef {
-	goes := func(o model.Admitted) bool { return o.Going || slices.Contains(a.how.Going, o.Pod.UID) }
+// terminatingFor returns a terminating pod if this pod fits once all terminating pods are gone; otherwise nil.
+func (a *admitter) terminatingFor(before *v1.Pod, others []model.Admitted) *model.PodRef {
+	goes := func(o model.Admitted) bool { return o.Terminating || slices.Contains(a.how.Terminating, o.Pod.UID) }
 	i := slices.IndexFunc(others, goes)
 	if i < 0 || a.check(a.Manifest, before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
 		return nil
@@ -183,11 +183,11 @@ func (a *admitter) goingFor(before *v1.Pod, others []model.Admitted) *model.PodR
 	return &others[i].Pod
 }
 
-// waits holds the pod until another pod is gone.
-func waits(going *model.PodRef, found *model.Rejection) *Hold {
+// holdUntilGone holds the pod until another pod is gone.
+func holdUntilGone(terminating *model.PodRef, found *model.Rejection) *Hold {
 	return &Hold{
 		Reason:    found.Reason,
-		Message:   fmt.Sprintf("%s; it is tried again when pod %s is gone", found.Message, going),
+		Message:   fmt.Sprintf("%s; podctl tries again when pod %s is gone", found.Message, terminating),
 		Status:    found.Message,
 		Admission: true,
 		Unapplied: true,

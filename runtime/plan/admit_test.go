@@ -149,17 +149,17 @@ func TestAdmission(t *testing.T) {
 		},
 		"the other is deleted": {
 			newBench(three).others(other),
-			func(b *bench) { b.Others[0].Going = true },
+			func(b *bench) { b.Others[0].Terminating = true },
 			"OutOfcpu refused unapplied",
 		},
 		"the other is not needed": {
 			newBench(three).others(other),
-			func(b *bench) { b.how.Going = []types.UID{other.Pod.UID} },
+			func(b *bench) { b.how.Terminating = []types.UID{other.Pod.UID} },
 			"OutOfcpu refused unapplied",
 		},
 		"which is not enough": {
 			newBench(sized(t, "web", "5")).others(other),
-			func(b *bench) { b.Others[0].Going = true },
+			func(b *bench) { b.Others[0].Terminating = true },
 			"OutOfcpu rejected",
 		},
 		"one comes first": {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, "OutOfcpu rejected"},
@@ -198,8 +198,8 @@ func TestRejectionMessage(t *testing.T) {
 	if again := Make(b.input()); again.Rejection != p.Rejection {
 		t.Errorf("again: %+v", again.Rejection)
 	}
-	b.Others[0].Going = true
-	if h := Make(b.input()).Holds[0]; h.Blocking || h.Message != why+"; it is tried again when pod default/other is gone" {
+	b.Others[0].Terminating = true
+	if h := Make(b.input()).Holds[0]; h.Blocking || h.Message != why+"; podctl tries again when pod default/other is gone" {
 		t.Errorf("of one that waits: %+v", h)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // definitionChanged reports whether a container differs from the manifest, and in which fields. A container that podctl
-// created is compared by its whole definition. One that a kubelet created is compared by the facts known about it
+// created is compared by its whole definition. One that a kubelet created is compared by its hash and image
 // (foundChanged).
 func definitionChanged(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (bool, diff.Diff) {
 	if !spechash.Known(rec.SpecHash) {
@@ -74,8 +74,8 @@ func appliedOf(pod *podstatus.Pod) *podspec.Desired {
 
 // foundChanged compares a container that podctl did not create. The kubelet's hash covers the name and image of the
 // manifest. Some containers have no hash, or one by an older kubelet that cannot be computed. podctl adopts such a
-// container unless it runs another image, and compares it with the adopted definition from then on. The kubelet takes
-// it for changed (containerChanged).
+// container unless it runs another image, and compares it with the adopted definition from then on. A kubelet would
+// restart it (containerChanged).
 func foundChanged(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (bool, diff.Diff) {
 	before, other := otherImage(pod, spec, rec)
 	switch {

@@ -191,7 +191,7 @@ func TestResourcesThatTheRuntimeReports(t *testing.T) {
 		if found, ok := p.Found["x"]; (c.kept > 0 && c.fromRuntime != nil) != (ok && found == nil) {
 			t.Errorf("%s: found %v", name, p.Found)
 		}
-		isKept := func(n string) bool { return strings.HasPrefix(n, "container x runs with other resources") }
+		isKept := func(n string) bool { return strings.HasPrefix(n, "container x does not run with the resources") }
 		if slices.ContainsFunc(p.Notes, isKept) != (c.kept > 0) {
 			t.Errorf("%s: notes %q", name, p.Notes)
 		}

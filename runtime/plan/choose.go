@@ -11,7 +11,7 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// chooser goes through a pod and collects what should be done.
+// chooser visits the containers of a pod and collects the actions that its state requires.
 type chooser struct {
 	*podstatus.Pod
 	opts *Options
@@ -30,7 +30,7 @@ func choose(pod *podstatus.Pod, opts *Options) choice {
 	case c.createSandbox:
 		c.startInNewSandbox()
 	default:
-		c.goOn()
+		c.continueInSandbox()
 	}
 	if c.cause.reason == "" {
 		c.cause = cause{reason: model.Completed, message: "the pod has finished"}
@@ -63,7 +63,7 @@ func (c *chooser) judgeSandbox() {
 	}
 }
 
-// finish ends a completed pod: it stops what still runs and starts nothing.
+// finish ends a completed pod: it stops running containers and the sandbox, and starts nothing.
 func (c *chooser) finish() {
 	c.terminal, c.createSandbox = true, false
 	c.killPod = c.AnyRunning() || c.Active != ""
@@ -141,7 +141,8 @@ func (c *chooser) keepSandbox() {
 	}
 	c.holds = append(c.holds, Hold{
 		Reason: c.cause.reason, Blocking: true,
-		Message: c.cause.message + ", and restartPolicy Never gives the pod no other; delete it to run it again",
+		Message: c.cause.message +
+			", and a pod with restartPolicy Never gets no other sandbox; delete it to run it again",
 	})
 }
 
@@ -160,8 +161,8 @@ func (c *chooser) inNewSandbox(ref podspec.ContainerRef) start {
 
 func notCreated() cause { return cause{reason: model.NotCreated, message: "not created yet"} }
 
-// goOn chooses what happens in the existing sandbox.
-func (c *chooser) goOn() {
+// continueInSandbox chooses what happens in the existing sandbox.
+func (c *chooser) continueInSandbox() {
 	for _, ref := range podspec.EphemeralContainers(c.Manifest) {
 		// Debug containers start once in their life.
 		if c.Newest(ref.Name) == nil {

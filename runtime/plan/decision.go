@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// choice lists what a pass should do according to the pod's state alone: the kubelet's podActions, with a cause for
-// each entry. It still includes what cannot be done now.
+// choice lists the actions that the pod's state requires: the kubelet's podActions, with a cause for each entry. It
+// includes actions that cannot be done now.
 type choice struct {
 	killPod       bool
 	createSandbox bool
@@ -36,7 +36,7 @@ type choice struct {
 	waiting    []waiting
 }
 
-// decision is a choice without what cannot be done now. It does not change any more: steps and explanations are derived
+// decision is a choice without the actions that cannot be done now. It is final: steps and explanations are derived
 // from it.
 type decision struct {
 	choice
@@ -107,8 +107,8 @@ type removal struct {
 	container *model.Container
 }
 
-// waiting is something that only takes time: the progress of a container, or without a container the removal of all
-// records.
+// waiting is an event that a later pass needs and no step causes: the progress of a container, or, without a container,
+// the removal of all records.
 type waiting struct {
 	ref podspec.ContainerRef
 	// hook reports whether another process runs the container's postStart hook.

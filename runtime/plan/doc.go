@@ -6,10 +6,10 @@
 //
 // Planning has three stages, each a function of the one before:
 //
-//   - Decide: choose what the pod's state requires and take out what cannot be done now. The decision does not change
-//     any more.
+//   - Decide: choose the actions that the pod's state requires, and drop those that cannot be done now. The decision is
+//     final.
 //   - Lay out: turn the decision into steps, with edges that order them.
-//   - Explain: describe what needs no step.
+//   - Explain: add the parts that need no step.
 //
 // Finally the plan records what happens to each object (objects.go). Only objects.go decides whether a container counts
 // as replaced.

@@ -17,15 +17,15 @@ const (
 	Stop
 )
 
-// Until is how far a step must be before another one may continue.
+// Until is the state that a step must reach before another one may continue.
 type Until int
 
 // The states of a step that others wait for.
 const (
-	// Done is the end of the step.
+	// Done means that the step has ended.
 	Done Until = iota
-	// Exited is the moment when the last process of the stopped container has ended. A replacement may then start while
-	// the runtime still cleans up. If the runtime does not report it, the end of the stop counts.
+	// Exited means that the last process of the stopped container has ended. A replacement may then start while the
+	// runtime still cleans up. If podctl cannot see the processes, the end of the step counts.
 	Exited
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// Effect is when an edit takes effect that no step of the plan carries out.
+// Effect is the time when an edit without a step takes effect.
 type Effect string
 
 // The effects of an edit.
@@ -260,7 +260,7 @@ func (e edits) effect(path string) Effect {
 	case class == fields.Live:
 		return EffectNone
 	}
-	return effectOf(e.waits(path, class))
+	return effectOf(e.classWithoutStep(path, class))
 }
 
 // effectOfObject returns when the content of an object takes effect if no step carries it out: in the environment of a
@@ -294,9 +294,9 @@ func (e edits) isHeld(container string) bool {
 	return slices.ContainsFunc(e.holds, func(h Hold) bool { return h.Container == "" || h.Container == container })
 }
 
-// waits returns the class of a change without a step whose own class usually causes one. The container has ended, or it
-// is not compared by its whole definition.
-func (e edits) waits(path string, class fields.ChangeClass) fields.ChangeClass {
+// classWithoutStep returns the class that applies to a change whose own class usually causes a step. There is no step
+// if the container has ended, or if it is not compared by its whole definition.
+func (e edits) classWithoutStep(path string, class fields.ChangeClass) fields.ChangeClass {
 	switch class {
 	case fields.NewSandbox:
 		if spechash.Sandbox(e.applied) == spechash.Sandbox(e.Desired) {
@@ -332,7 +332,7 @@ func (e edits) initOver(ref podspec.ContainerRef) bool {
 	return e.Initialised() || (rec != nil && rec.State == model.Exited && !podstatus.InitFailed(rec))
 }
 
-// redefines reports whether a change really changes a container's definition, and is not just another spelling.
+// redefines reports whether a change affects a container's definition. Another spelling of the same value does not.
 func (e edits) redefines(path string) bool {
 	one, isOne := e.containerOf(path)
 	return slices.ContainsFunc(podspec.Containers(e.Manifest), func(ref podspec.ContainerRef) bool {

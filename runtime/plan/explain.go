@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// explainer describes what needs no step: what stays, what the pass waits for, what changed outside podctl, notes, and
-// what later passes do.
+// explainer adds the parts of a plan that need no step: kept objects, events that the pass waits for, changes made
+// outside podctl, notes, and later passes.
 type explainer struct {
 	*podstatus.Pod
 	*decision

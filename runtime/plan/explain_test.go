@@ -163,7 +163,7 @@ func TestFinishedPodHasNotDrifted(t *testing.T) {
 
 // TestNotesOnImages checks a tag that refers to another image than the running one.
 func TestNotesOnImages(t *testing.T) {
-	want := []string{"app runs image 0123456789ab, while i:1 now names i:1: podctl restart web app uses the new one"}
+	want := []string{"app runs image 0123456789ab, but i:1 now refers to i:1: podctl restart web app uses the new image"}
 	for name, c := range map[string]struct {
 		set  func(w *modeltest.World)
 		want []string
@@ -183,7 +183,7 @@ func TestNotesOnImages(t *testing.T) {
 		"another, named by a digest": {func(w *modeltest.World) {
 			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:aaaabbbbccccdddd"}}
 			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
-		}, []string{"app runs image 0123456789ab, while i:1 now names aaaabbbbcccc: podctl restart web app uses the new one"}},
+		}, []string{"app runs image 0123456789ab, but i:1 now refers to aaaabbbbcccc: podctl restart web app uses the new image"}},
 		"it has ended":       {func(w *modeltest.World) { w.End("app", 0, time.Hour) }, []string{}},
 		"it is replaced":     {func(w *modeltest.World) { w.Find("app-0-of-s0").SpecHash = "v1:00" }, []string{}},
 		"another is stopped": {func(w *modeltest.World) { w.Find("log-0-of-s0").SpecHash = "v1:00" }, want},
@@ -216,7 +216,7 @@ func TestNotesOnSecrets(t *testing.T) {
 
 // TestEditOfAFinishedPod checks that the edit is not run, and that a note explains it.
 func TestEditOfAFinishedPod(t *testing.T) {
-	const note = "Completed; delete it first to run the change."
+	const note = "The pod has finished. Delete it first to run the change."
 	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1%s}]\n"
 	for name, c := range map[string]struct {
 		fields string

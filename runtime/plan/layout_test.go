@@ -504,7 +504,7 @@ func TestDeletionOfNothing(t *testing.T) {
 	if diff := cmp.Diff(want, lines(makeDeletion(w, Options{}))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	for claims, want := range map[bool]string{false: "the pod is deleted", true: "the pod is deleted, and its claims with it"} {
+	for claims, want := range map[bool]string{false: "the pod is deleted", true: "the pod is deleted, with its claims"} {
 		if got := makeDeletion(w, Options{RemoveVolumes: claims}).Steps[0].Message; got != want {
 			t.Errorf("claims %t: %s", claims, got)
 		}

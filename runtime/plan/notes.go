@@ -13,10 +13,10 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// addNotes adds information that needs no step.
+// addNotes adds the notes of the plan.
 func (e *explainer) addNotes() {
 	if e.terminal && e.editedAfterEnd() {
-		e.notef("Completed; delete it first to run the change.")
+		e.notef("The pod has finished. Delete it first to run the change.")
 	}
 	for _, ref := range podspec.Containers(e.Manifest) {
 		if rec := e.Newest(ref.Name); rec != nil && rec.State == model.Running && !e.steps.does(StopContainer, rec.ID) {
@@ -54,7 +54,7 @@ func (e *explainer) editedAfterEnd() bool {
 }
 
 // noteUnknownSecrets adds a note if podctl cannot find out whether a running container has the current values of its
-// Secrets: its digests were made with another key. The container is not stopped for that.
+// Secrets: its digests were made with another key. podctl does not stop the container because of that.
 func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Container) {
 	if digest.Compare(rec.SpecHash, spechash.Container(e.Desired, ref.Container)) == digest.Unknown {
 		e.notef("container %s: it is unknown whether the Secrets in its environment have changed, "+
@@ -68,13 +68,13 @@ func (e *explainer) noteUnknownSecrets(ref podspec.ContainerRef, rec *model.Cont
 // resources differ from the manifest and stay.
 func (e *explainer) noteFound(ref podspec.ContainerRef, rec *model.Container) {
 	if unreadable(ref.Container, rec) && e.Observed.Memory.Adopted[rec.ID] == "" {
-		e.notef("container %s has no hash that podctl can read (an older kubelet made it?): "+
+		e.notef("container %s has no hash that podctl can read (probably created by an older kubelet): "+
 			"it is adopted as it is, and replaced when its manifest changes", ref.Name)
 	}
 	r := resizingOf(e.Pod, ref.Container, rec)
 	for _, c := range r.changesOf(r.kept) {
-		e.notef("container %s runs with other resources than the manifest's (%s), and no edit is recorded: "+
-			"podctl restart %s %s applies the manifest's", ref.Name, c, e.Manifest.Name, ref.Name)
+		e.notef("container %s does not run with the resources of the manifest (%s), and no edit is recorded: "+
+			"podctl restart %s %s applies them", ref.Name, c, e.Manifest.Name, ref.Name)
 	}
 }
 
@@ -83,7 +83,7 @@ func (e *explainer) noteNewImage(ref podspec.ContainerRef, rec *model.Container)
 	image := e.Observed.Images[ref.Image]
 	if image.Other(rec.ImageID) {
 		running, current := shortDigest(rec.ImageID), shortDigest(image.NameLike(rec.ImageID))
-		e.notef("%s runs image %s, while %s now names %s: podctl restart %s %s uses the new one",
+		e.notef("%s runs image %s, but %s now refers to %s: podctl restart %s %s uses the new image",
 			ref.Name, running, ref.Image, current, e.Manifest.Name, ref.Name)
 	}
 }
@@ -93,7 +93,7 @@ func shortDigest(id string) string {
 }
 
 // noteUnresolved notes that a volume of a running container keeps its content because the manifest's objects are
-// missing. A container that starts is held for that.
+// missing. A container that is not running yet is held instead.
 func (e *explainer) noteUnresolved() {
 	keepsRunning := func(k Keep) bool { return k.Container != "" && k.State == string(model.Running) }
 	if !slices.ContainsFunc(e.plan.Keeps, keepsRunning) {
@@ -107,7 +107,7 @@ func (e *explainer) noteUnresolved() {
 	}
 }
 
-// noteFaults notes what would prevent a running container from being started again.
+// noteFaults notes the faults that would prevent a new start of a running container.
 func (e *explainer) noteFaults() {
 	for _, ref := range podspec.Containers(e.Manifest) {
 		fault, known := e.Observed.Faults[ref.Name]
@@ -131,7 +131,7 @@ func (e *explainer) noteRuntime() {
 		setsSignal := ref.Lifecycle != nil && ref.Lifecycle.StopSignal != nil
 		if setsSignal && runtime.Name == "containerd" && olderThan(runtime.Version, 2, 1) {
 			e.notef("%s.lifecycle.stopSignal has no effect: "+
-				"containerd %s does not know it, and sends the signal that the image names, or SIGTERM",
+				"containerd %s does not support it, and sends the stop signal of the image, or SIGTERM",
 				ref.Path, runtime.Version)
 		}
 	}

@@ -16,8 +16,8 @@ func TestIgnoredFieldsAreNoted(t *testing.T) {
 	const label = "  securityContext: {seLinuxOptions: {level: s0}}\n" +
 		"  containers: [{name: a, image: i:1, securityContext: {seLinuxOptions: {level: s1}}}]\n"
 	old := model.Runtime{Name: "containerd", Version: "1.6.20"}
-	ignored := "spec.containers[0].lifecycle.stopSignal has no effect: containerd 1.6.20 does not know it, " +
-		"and sends the signal that the image names, or SIGTERM"
+	ignored := "spec.containers[0].lifecycle.stopSignal has no effect: containerd 1.6.20 does not support it, " +
+		"and sends the stop signal of the image, or SIGTERM"
 	off, on := false, true
 	for name, c := range map[string]struct {
 		spec    string

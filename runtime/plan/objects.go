@@ -9,15 +9,15 @@ import (
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
 
-// Action is the effect of a pass on an object. If its steps do several things, the greatest counts.
+// Action is the effect of a pass on an object. If the steps of an object have several effects, the largest counts.
 type Action int
 
 // The actions.
 const (
-	// Kept leaves the object as it is. Held leaves undone what would be done to it.
+	// Kept leaves the object as it is. Held means that an action is needed and cannot be done now.
 	Kept Action = iota + 1
 	Held
-	// Prepared creates what containers need, in this pass or in a later one.
+	// Prepared creates prerequisites of containers, which start in this pass or in a later one.
 	Prepared
 	Rotated
 	// CleanedUp removes the leftovers of a pod that ends: its volumes, cgroup and logs.
@@ -32,8 +32,8 @@ const (
 	Replaced
 )
 
-// Object is a part of the pod and what a pass does to it. The summary, the rows of a printed plan and the
-// containers that run again are read from it.
+// Object is a part of the pod and what a pass does to it. The summary, the rows of a printed plan and PendingRestarts
+// are derived from it.
 type Object struct {
 	// Name is the name for users. Container is empty if the object is not a container.
 	Name, Container string
@@ -48,7 +48,7 @@ type Object struct {
 	// Changes are the fields that made a start or an update necessary; Unchanged counts the others.
 	Changes   []diff.Change
 	Unchanged int
-	// Steps and Holds are indexes into the lists of the plan. Checks change nothing and belong to no object.
+	// Steps and Holds are indexes into the lists of the plan. Checks belong to no object, because they change nothing.
 	Steps, Holds []int
 
 	place place
@@ -201,7 +201,8 @@ func (o *Object) take(s *Step, index int) {
 
 // PendingRestarts returns the IDs of the containers that the plan stops and a pass starts again, by name. These are the
 // replaced containers. With a new sandbox, or when the pod stops for a while, they include all regular containers,
-// which may have to wait for init containers. podctl ends them, so their exit does not show whether their work is done.
+// which may have to wait for init containers. podctl stops them, so their exit code does not show whether they have
+// completed.
 func (p *Plan) PendingRestarts() map[string]string {
 	stopped := map[string]string{}
 	resumes := p.Resumes || slices.ContainsFunc(p.Objects, func(o Object) bool { return o.IsSandbox() && o.starts() })

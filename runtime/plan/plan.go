@@ -147,7 +147,7 @@ type RuntimeRef struct {
 	Version string `json:"version"`
 }
 
-// Hold is something that is needed and cannot be done now. Fields without a JSON name are for callers that act on a
+// Hold is an action that is needed and cannot be done now. Fields without a JSON name are for callers that act on a
 // hold, so that they need not parse its reason.
 type Hold struct {
 	// Container is empty if the whole pod is held.
@@ -161,11 +161,9 @@ type Hold struct {
 
 	// Status is the text for the pod's status and events, if a kubelet's text differs from the message.
 	Status string `json:"-"`
-	// Blocking reports whether neither time nor another check can end the hold: something is missing, and the pod
-	// cannot become what the manifest asks for.
+	// Blocking reports whether neither time nor another check can end the hold, because a prerequisite is missing.
 	Blocking bool `json:"-"`
-	// Unstartable reports whether podctl could not even try to start the container. Its status shows that like a failed
-	// start.
+	// Unstartable reports whether podctl did not try to start the container. Its status then shows a failed start.
 	Unstartable bool `json:"-"`
 	// MissingObject reports whether the pod names a missing object, or a missing key of one.
 	MissingObject bool `json:"-"`
@@ -195,7 +193,7 @@ type Keep struct {
 	IPs []string `json:"-"`
 }
 
-// MissesObjects reports whether something of the pod is held because it names missing objects.
+// MissesObjects reports whether the pod or a container is held because an object that it names is missing.
 func (p *Plan) MissesObjects() bool {
 	return slices.ContainsFunc(p.Holds, func(h Hold) bool { return h.MissingObject })
 }

@@ -102,7 +102,7 @@ func TestMake(t *testing.T) {
 			},
 			want: []string{
 				"hold  SandboxConfigChanged the pod's sandbox settings changed, " +
-					"and restartPolicy Never gives the pod no other; delete it to run it again",
+					"and a pod with restartPolicy Never gets no other sandbox; delete it to run it again",
 			},
 		},
 		"a changed hostname replaces the sandbox after everything is proven": {

@@ -9,8 +9,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// proof has the steps that check whether the rest of the plan can succeed. All of them are done before anything is
-// stopped for a new sandbox.
+// proof has the steps that check whether the rest of the plan can succeed. They run before any container is stopped for
+// a new sandbox.
 type proof struct {
 	// volumes are the steps that prepare volumes.
 	volumes []string
@@ -128,8 +128,8 @@ func (p *prover) pullReason(image neededImage) (reason model.Reason, message str
 	return "", ""
 }
 
-// check adds the check of a container's configuration. It does not wait for another container's pull of an image that
-// is present and good enough for this container.
+// check adds the check of a container's configuration. If an image is present and this container's pull policy accepts
+// it, the check does not wait for another container's pull of it.
 func (p *prover) check(ref podspec.ContainerRef) {
 	var pulls []string
 	for _, image := range p.opts.images(p.Manifest, ref) {

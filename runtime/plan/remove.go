@@ -146,7 +146,7 @@ func (l *layout) removeData(all []string) {
 	gone := slices.Concat(ended, l.steps.of(RemoveSandbox))
 	volumes := ""
 	if l.opts.RemoveVolumes {
-		volumes = l.cause.message + ", and its claims with it"
+		volumes = l.cause.message + ", with its claims"
 	}
 	for _, s := range []Step{
 		{ID: "remove-volumes", Kind: RemoveVolume, Needs: after(ended), OnFailure: Abort, Message: volumes},

@@ -24,7 +24,7 @@ const (
 	recheckRest    = 10 * time.Second
 )
 
-// restrainer finds what cannot be done now.
+// restrainer finds the actions that cannot be done now.
 type restrainer struct {
 	*podstatus.Pod
 	opts *Options
@@ -33,13 +33,13 @@ type restrainer struct {
 	blocked map[string]bool
 }
 
-// restrain takes out of a choice what cannot be done now. It stops nothing that cannot be replaced. A running container
-// stays if its replacement cannot start. A running pod stays if its sandbox, or a container in it, cannot be recreated.
+// restrain drops the actions of a choice that cannot be done now. A running container stays if its replacement cannot
+// start. A running pod stays if its sandbox, or a container in it, cannot be recreated.
 func restrain(pod *podstatus.Pod, opts *Options, c choice) *decision {
 	r := &restrainer{Pod: pod, opts: opts, choice: c, blocked: map[string]bool{}}
 	d := &decision{choice: c}
 	d.starts, d.holds = r.holdStarts()
-	d.kills, d.keeps = r.spareBlocked()
+	d.kills, d.keeps = r.keepBlocked()
 	var holds []Hold
 	holds, d.held = r.holdPod(d.starts)
 	d.holds = slices.Concat(d.holds, holds, c.holds)
@@ -90,8 +90,8 @@ func (r *restrainer) targetless(ref podspec.ContainerRef, starts []start) *Hold 
 	}
 }
 
-// spareBlocked keeps running containers whose replacement cannot start.
-func (r *restrainer) spareBlocked() (kills []kill, keeps []Keep) {
+// keepBlocked keeps running containers whose replacement cannot start.
+func (r *restrainer) keepBlocked() (kills []kill, keeps []Keep) {
 	keeps = slices.Clone(r.keeps)
 	for _, k := range r.kills {
 		if !r.killPod && r.blocked[k.ref.Name] && k.container.State == model.Running {
@@ -103,8 +103,8 @@ func (r *restrainer) spareBlocked() (kills []kill, keeps []Keep) {
 	return kills, keeps
 }
 
-// missing returns a hold for something that no pass can provide: an object that the manifests do not contain, or an
-// image that may not be pulled.
+// missing returns a hold for a prerequisite that no pass can provide: an object that the manifests do not contain, or
+// an image that may not be pulled.
 func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 	h := &Hold{
 		Container:   ref.Name,
@@ -138,7 +138,7 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 	return nil
 }
 
-// fault returns the reason for which a step of this pass, or the runtime, would refuse a container.
+// fault returns the reason why a step of this pass, or the runtime, would reject a container.
 func (r *restrainer) fault(ref podspec.ContainerRef) (model.Fault, bool) {
 	fault, known := r.Observed.Faults[ref.Name]
 	pulled := r.opts.pullPolicy(ref.ImagePullPolicy) == v1.PullAlways
@@ -153,7 +153,7 @@ func (r *restrainer) imageVolumeFault(ref podspec.ContainerRef) string {
 		return ""
 	}
 	if mounted := imageVolumes(r.Manifest, ref); len(mounted) > 0 {
-		return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount: 2.1 and newer can",
+		return fmt.Sprintf("volume %s is an image volume, which containerd %s cannot mount (2.1 and newer can)",
 			mounted[0].Name, runtime.Version)
 	}
 	return ""
@@ -233,8 +233,8 @@ func (r *restrainer) delayed(s start) *Hold {
 	}
 }
 
-// pullDelayed returns the ImagePullBackOff that holds a start; nil if there is none. An image that is present by now,
-// or that the manifest no longer names, holds nothing.
+// pullDelayed returns the ImagePullBackOff that holds a start; nil if there is none. The back-off ends early if the
+// image is present, or if the manifest no longer names it.
 func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
 	if !r.opts.PullBackoff || len(r.Observed.Memory.StartErrors) == 0 {
 		return nil

@@ -61,10 +61,10 @@ func (c *chooser) startAgain(ref podspec.ContainerRef, rec *model.Container) sta
 	return s
 }
 
-// pendingStart returns the start of a container that podctl stopped to start it again.
+// pendingStart returns the start of a container that podctl stopped for a restart.
 func (c *chooser) pendingStart(ref podspec.ContainerRef, rec *model.Container) start {
 	s := c.startAgain(ref, rec)
-	s.fresh, s.message = true, "it was stopped to run again, and has not been started"
+	s.fresh, s.message = true, "it was stopped for a restart and has not been started again"
 	return s
 }
 
@@ -84,7 +84,7 @@ func (c *chooser) judgeRunning(ref podspec.ContainerRef, rec *model.Container) b
 			return false
 		}
 	}
-	if ref.Type == podspec.Sidecar && !c.vouchedFor(ref, rec) {
+	if ref.Type == podspec.Sidecar && !c.isHealthy(ref, rec) {
 		c.keep(ref, rec)
 		return true
 	}
@@ -110,15 +110,15 @@ func (c *chooser) judgeResources(ref podspec.ContainerRef, rec *model.Container)
 	return true
 }
 
-// vouchedFor reports whether a running sidecar counts as healthy: if it has a liveness probe, the probe has run, and
-// its effective result is no failure.
-func (c *chooser) vouchedFor(ref podspec.ContainerRef, rec *model.Container) bool {
+// isHealthy reports whether a running sidecar counts as healthy: if it has a liveness probe, the probe has run, and its
+// effective result is not a failure.
+func (c *chooser) isHealthy(ref podspec.ContainerRef, rec *model.Container) bool {
 	verdict := c.Verdict(ref.Container, rec, model.Liveness)
 	return ref.LivenessProbe == nil || (verdict.HasRun && verdict.Result != model.ProbeFailure)
 }
 
-// stopFailed stops a container with a failed probe, and reports whether it did. An unknown result is no failure, and
-// neither is a failure that is too old and not confirmed since.
+// stopFailed stops a container with a failed probe, and reports whether it did. An unknown result does not count as a
+// failure. A failure that is too old and not confirmed since does not count either.
 func (c *chooser) stopFailed(ref podspec.ContainerRef, rec *model.Container, t model.ProbeType) bool {
 	verdict := c.Verdict(ref.Container, rec, t)
 	if verdict.Result != model.ProbeFailure {

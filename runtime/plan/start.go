@@ -52,7 +52,7 @@ func (s starter) start(one start, before string) string {
 	ends := after(stops, removed)
 	if replaces := !s.createSandbox && len(stops) > 0 && check[0] != ""; replaces {
 		// A replacement is created once it is checked and its attempt is free, while the old container stops. The
-		// container that stops then becomes the newest dead one.
+		// stopped container then becomes the newest dead record.
 		needs, ends = needs.with(Edge{Phase: Create}, slices.Concat(check, removed)), after(check)
 	}
 	id := s.steps.add(one.explains(Step{

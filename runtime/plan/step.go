@@ -44,9 +44,9 @@ const (
 	UpdatePod Kind = "UpdatePod"
 	// RemoveCgroup removes the pod's own cgroup once nothing runs in it.
 	RemoveCgroup Kind = "RemoveCgroup"
-	// ArchiveLogs moves the logs of a deleted pod aside, so that a pod with the same name starts at attempt zero.
+	// ArchiveLogs renames the log directory of a deleted pod, so that a pod with the same name starts at attempt zero.
 	ArchiveLogs Kind = "ArchiveLogs"
-	// RotateLog moves a container's log aside and makes the runtime reopen it.
+	// RotateLog renames a container's log and makes the runtime reopen it.
 	RotateLog Kind = "RotateLog"
 )
 
@@ -71,7 +71,7 @@ type Logs int
 const (
 	// KeepLogs removes none.
 	KeepLogs Logs = iota
-	// RemoveOwnLogs removes those of the run, which no longer have a use.
+	// RemoveOwnLogs removes those of the run.
 	RemoveOwnLogs
 	// RemoveOlderLogs removes those of runs older than all records.
 	RemoveOlderLogs
@@ -109,7 +109,7 @@ type Step struct {
 	PostStart string `json:"postStart,omitempty"`
 	// Logs are the logs to remove with a record.
 	Logs Logs `json:"-"`
-	// RestartsAll reports whether a record is removed because all containers restart. Without the record nothing else
+	// RestartsAll reports whether a record is removed because all containers restart. After that, only the checkpoint
 	// shows that the container ran.
 	RestartsAll bool `json:"-"`
 
@@ -149,7 +149,7 @@ func (s Step) MarshalJSON() ([]byte, error) {
 }
 
 // kinds describes each kind of step. verb is for plans and progress lines. object is the name of the object if the step
-// has none. does is the action on the object if there is no other step.
+// has none. does is the action that the step alone has on its object.
 var kinds = map[Kind]struct { //nolint:gochecknoglobals // a table
 	verb, object string
 	does         Action

@@ -26,7 +26,7 @@ func (l *layout) stop(proof *proof) []string {
 		s.stopContainer(k, After(proof.checks[k.ref.Name]))
 	}
 	s.resetContainers()
-	s.stopOutlived()
+	s.stopSuperseded()
 	return nil
 }
 
@@ -123,16 +123,16 @@ func (s stopper) stopOrder() []*model.Container {
 	return append(order, sidecars...)
 }
 
-// stopOutlived stops running containers that a newer record has replaced. A replacement may start before the stop of
+// stopSuperseded stops running containers that a newer record has replaced. A replacement may start before the stop of
 // the old container has ended, and that stop may fail or be interrupted. A kubelet checks only the newest record of a
 // name.
-func (s stopper) stopOutlived() {
+func (s stopper) stopSuperseded() {
 	for _, rec := range s.Containers {
 		newest := s.Newest(rec.Name)
 		if rec.State != model.Running || rec == newest || leftManifest(s.Pod, rec) || len(s.steps.record(rec.ID)) > 0 {
 			continue
 		}
-		message := fmt.Sprintf("attempt %d has taken its place", newest.RestartCount)
+		message := fmt.Sprintf("attempt %d has replaced it", newest.RestartCount)
 		why := cause{reason: model.Superseded, message: message}
 		s.stopContainer(kill{cause: why, container: rec, ref: s.refOf(rec)}, nil)
 	}

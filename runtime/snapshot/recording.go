@@ -52,7 +52,7 @@ func TakenBy(m *model.Memory) *model.Admitted {
 		return nil
 	}
 	taken := admission.TakenBy(m.Applied.Pod)
-	taken.Going = m.Deletion != nil
+	taken.Terminating = m.Deletion != nil
 	return &taken
 }
 

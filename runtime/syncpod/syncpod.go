@@ -111,12 +111,12 @@ func (s *Syncer) pass(
 	reserved := map[string]uint32{}
 	for try := 0; ; try++ {
 		outcome, err = s.attempt(ctx, ref, desired, opts, reserved)
-		surprise := (*executor.SurpriseError)(nil)
-		if !errors.As(err, &surprise) || try == maxReplans || opts.Saved != nil {
+		changed := (*executor.StateChangedError)(nil)
+		if !errors.As(err, &changed) || try == maxReplans || opts.Saved != nil {
 			s.notifyChanged(ctx, ref, outcome)
 			return outcome, err
 		}
-		surprise.Learn(reserved)
+		changed.Learn(reserved)
 	}
 }
 
@@ -178,7 +178,7 @@ func (s *Syncer) attempt(
 // reserveNode reads the resources of other pods again if the admission of the pod depends on them. It blocks other
 // admissions until the result is recorded.
 func (s *Syncer) reserveNode(ctx context.Context, in *plan.Input) (free func(), err error) {
-	if !in.Admits() {
+	if !in.NeedsAdmission() {
 		return func() {}, nil
 	}
 	if free, err = s.locker.ReserveNode(ctx, in.Pod); err != nil {

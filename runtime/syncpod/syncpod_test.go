@@ -129,14 +129,14 @@ func TestSurprisesMakeAnotherPlan(t *testing.T) {
 			i := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.StartContainer })
 			attempts = append(attempts, p.Steps[i].Attempt)
 		}})
-		if surprise := (*executor.SurpriseError)(nil); errors.As(err, &surprise) != fails || (err != nil && !fails) {
-			t.Errorf("%d surprises: %v", times, err)
+		if changed := (*executor.StateChangedError)(nil); errors.As(err, &changed) != fails || (err != nil && !fails) {
+			t.Errorf("%d state changes: %v", times, err)
 		}
 		if plans != min(times, maxReplans)+1 || !slices.IsSorted(attempts) || len(slices.Compact(attempts)) != plans {
-			t.Errorf("%d surprises: %d plans, with the attempts %v", times, plans, attempts)
+			t.Errorf("%d state changes: %d plans, with the attempts %v", times, plans, attempts)
 		}
 		if !fails && outcome.Err() != nil {
-			t.Errorf("%d surprises: %v", times, outcome.Err())
+			t.Errorf("%d state changes: %v", times, outcome.Err())
 		}
 	}
 	l := newLab(t, "i:1")
@@ -148,7 +148,7 @@ func TestSurprisesMakeAnotherPlan(t *testing.T) {
 	l.taken(1)
 	plans := 0
 	_, err = l.Apply(t.Context(), d, executor.Options{Saved: saved, Planned: func(*plan.Plan) { plans++ }})
-	if surprise := (*executor.SurpriseError)(nil); !errors.As(err, &surprise) || plans != 1 {
+	if changed := (*executor.StateChangedError)(nil); !errors.As(err, &changed) || plans != 1 {
 		t.Errorf("a saved plan: %d plans, %v", plans, err)
 	}
 }

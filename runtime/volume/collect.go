@@ -23,7 +23,7 @@ type selection struct {
 
 func (s selection) isOptional() bool { return s.optional != nil && *s.optional }
 
-// configMap returns the files of data and binaryData. A key is in one of them only.
+// configMap returns the files of data and binaryData. No key is in both.
 func (c collector) configMap(name string, s selection) (map[string]File, error) {
 	object := c.Desired.Objects.ConfigMaps[name]
 	if object == nil {
@@ -54,7 +54,7 @@ func (c collector) secret(name string, s selection) (map[string]File, error) {
 	return s.take("Secret", name, data)
 }
 
-// absent returns no error for an optional object: the volume is then empty.
+// absent returns an error unless the object is optional. The volume of a missing optional object is empty.
 func (s selection) absent(kind, name string) (map[string]File, error) {
 	if s.isOptional() {
 		return nil, nil

@@ -47,7 +47,7 @@ func (c collector) content() (map[string]File, error) {
 	return files, nil
 }
 
-// ContentHas reports whether the content that podctl writes into a volume has a file at the path, or files below it.
+// ContentHas reports whether podctl writes a file at a path of the volume, or files below it.
 func ContentHas(c Context, name, at string) (file, dir bool) {
 	m, err := c.find(name)
 	if err != nil {

@@ -46,9 +46,9 @@ func pluginOf(vol *v1.Volume) string {
 	return ""
 }
 
-// Path returns where the volume's content lies. For a hostPath that is the host's path; for a claim, its directory,
-// which outlives the pod. For an image it is empty, because the runtime mounts images. Path does not access the disk.
-// It returns a *state.NameError if a name cannot be part of a path.
+// Path returns the directory of the volume's content. For a hostPath that is the host's path; for a claim, its
+// directory, which outlives the pod. For an image it is empty, because the runtime mounts images. Path does not access
+// the disk. It returns a *state.NameError if a name cannot be part of a path.
 func (c Context) Path(vol *v1.Volume) (string, error) {
 	switch vol = c.Desired.Volume(vol); {
 	case vol.HostPath != nil:

@@ -55,8 +55,8 @@ func Wanted(c Context, name string) (string, error) {
 	return m.digest(files), nil
 }
 
-// incomplete replaces the digest if the content is unfinished or a container changed it. The links are then wrong, or
-// the volume has files that podctl did not write.
+// incomplete replaces the digest if the content is unfinished or was changed by a container: links differ, or the
+// volume has files that podctl did not write.
 const incomplete = "incomplete"
 
 // State describes a volume before a pass.
@@ -66,14 +66,14 @@ type State struct {
 	// volume that cannot be read is not prepared: preparing it reports the reason.
 	Prepared bool
 	Digest   string
-	// Unfinished reports whether podctl still has to write the content, so the content on disk does not count.
+	// Unfinished reports whether the content on disk is not the wanted one, so podctl must write it.
 	Unfinished bool
 	// Fault is the reason why the volume cannot be prepared.
 	Fault error
 }
 
-// Look returns the states of the volumes that the pod uses, in manifest order. It changes nothing.
-func Look(c Context) []State {
+// States returns the states of the volumes that the pod uses, in manifest order. It changes nothing.
+func States(c Context) []State {
 	var all []State
 	for _, vol := range podspec.UsedVolumes(c.Desired.Pod) {
 		s := State{Name: vol.Name, Fault: faultOf(c, vol.Name)}
@@ -152,11 +152,11 @@ func (m *mounter) read() (string, error) {
 		return "", err
 	}
 	defer w.close()
-	current, sound, err := w.current()
+	current, valid, err := w.current()
 	if err != nil {
 		return "", err
 	}
-	if !sound || current == nil {
+	if !valid || current == nil {
 		return incomplete, nil
 	}
 	if complete, err := w.linked(current); err != nil || !complete {

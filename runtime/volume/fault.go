@@ -14,10 +14,10 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// faultOf returns the reason why a volume cannot be prepared, as far as that is visible without creating it. Reasons
-// are a host path with a wrong type that cannot be created, an invalid name, or files that exclude each other. Another
-// one is huge pages that no container requests. Paths that Prepare or another volume of the pod may create are no
-// fault. Missing objects are no fault either: they are reported for their reference.
+// faultOf returns the reason why a volume cannot be prepared, as far as podctl can see it without creating the volume.
+// Reasons are a host path of another type or one that cannot be created, an invalid name, files whose paths collide,
+// and huge pages that no container requests. A missing path that Prepare or another volume of the pod may create is not
+// a fault. A missing object is not a fault either, because it is reported for its reference.
 func faultOf(c Context, name string) error {
 	m, err := c.find(name)
 	if err != nil {
@@ -36,10 +36,10 @@ func faultOf(c Context, name string) error {
 
 func (m *mounter) hostPathFault() error {
 	err := checkHostPath(m.vol.HostPath, m.at)
-	if !errors.Is(err, fs.ErrNotExist) || !m.mayBeMade() {
+	if !errors.Is(err, fs.ErrNotExist) || !m.mayBeCreated() {
 		return err
 	}
-	if why := unmakeable(m.vol.HostPath.Path); why != nil && creates(m.vol.HostPath) {
+	if why := cannotCreate(m.vol.HostPath.Path); why != nil && creates(m.vol.HostPath) {
 		return fmt.Errorf("%s.hostPath: %w", m.at, why)
 	}
 	return nil
@@ -67,7 +67,7 @@ func RuntimeFault(vol *v1.Volume) error {
 	if vol == nil || vol.HostPath == nil || podspec.HostPathType(vol.HostPath) != v1.HostPathUnset {
 		return nil
 	}
-	return unmakeable(vol.HostPath.Path)
+	return cannotCreate(vol.HostPath.Path)
 }
 
 func prepareError(name string, err error) error {
@@ -78,8 +78,8 @@ func prepareError(name string, err error) error {
 	}
 }
 
-// mayBeMade reports whether preparing the pod's volumes creates this path of the host.
-func (m *mounter) mayBeMade() bool {
+// mayBeCreated reports whether preparing the pod's volumes creates this path of the host.
+func (m *mounter) mayBeCreated() bool {
 	if creates(m.vol.HostPath) {
 		return true
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/podctl/podctl/runtime/mounts"
 )
 
-// revealed runs work in its own mount namespace, after unmounting everything that covers mounts below dir. Other
-// namespaces keep these mounts until the directory is removed; then the kernel unmounts them everywhere. No mount of
-// the machine moves, and a kill leaves nothing behind.
+// revealed runs work in a new mount namespace, after unmounting everything that covers mounts below dir. Other
+// namespaces keep these mounts until the directory is removed; then the kernel unmounts them everywhere. The mounts of
+// the machine do not change, and a killed podctl leaves no namespace behind.
 func revealed(dir string, work func() error) error {
 	done := make(chan error, 1)
 	go func() {
-		// The thread stays locked, so it ends with this function, and its namespace with it.
+		// The thread stays locked, so the thread and its namespace end with this function.
 		goruntime.LockOSThread()
 		err := reveal(dir)
 		if err == nil {

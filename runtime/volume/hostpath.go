@@ -71,9 +71,9 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 	return &model.KubeletError{Err: err, Text: text}
 }
 
-// unmakeable returns the reason why a path of the host does not exist and cannot be created with its parents. It
-// returns nil if podctl has no permission to look.
-func unmakeable(path string) error {
+// cannotCreate returns the reason why a missing path of the host cannot be created with its parents. It returns nil if
+// podctl may not read a directory.
+func cannotCreate(path string) error {
 	path = filepath.Clean(path)
 	for at := path; ; at = filepath.Dir(at) {
 		_, err := os.Stat(at)
@@ -81,7 +81,7 @@ func unmakeable(path string) error {
 		case err == nil && at == path, errors.Is(err, fs.ErrPermission):
 			return nil
 		case err == nil:
-			return takesNothing(path, at)
+			return cannotCreateIn(path, at)
 		case !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
@@ -96,11 +96,11 @@ func unmakeable(path string) error {
 	}
 }
 
-// takesNothing returns the reason why nothing can be created in a directory.
-func takesNothing(path, dir string) error {
+// cannotCreateIn returns the reason why the kernel refuses to create files in a directory.
+func cannotCreateIn(path, dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return nil //nolint:nilerr // It is not known.
+		return nil //nolint:nilerr // the file system is unknown, so nothing is known against it
 	}
 	switch {
 	case slices.Contains(kernelTrees(), st.Type):

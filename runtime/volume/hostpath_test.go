@@ -242,7 +242,7 @@ func TestUnmakeablePathsThatAppear(t *testing.T) {
 		}
 	})
 	for range 20_000 {
-		if err := unmakeable(filepath.Join(dir, "below")); err != nil {
+		if err := cannotCreate(filepath.Join(dir, "below")); err != nil {
 			t.Error(err)
 			break
 		}

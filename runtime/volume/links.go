@@ -61,14 +61,14 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 		return nil, nil, err
 	}
 	wanted := visible(files)
-	sound := map[string]bool{}
+	valid := map[string]bool{}
 	for _, entry := range entries {
 		name := entry.Name()
 		if strings.HasPrefix(name, hidden) {
 			continue
 		}
 		target, _ := w.dir.Readlink(name)
-		sound[name] = (entry.IsDir() && w.nested[name]) || target == path.Join(dataLink, name)
+		valid[name] = (entry.IsDir() && w.nested[name]) || target == path.Join(dataLink, name)
 		if slices.Contains(wanted, name) {
 			continue
 		}
@@ -83,7 +83,7 @@ func (w *writer) compareLinks(files map[string]File) (missing, stale []string, e
 		}
 	}
 	for _, name := range wanted {
-		if !sound[name] {
+		if !valid[name] {
 			missing = append(missing, name)
 		}
 	}

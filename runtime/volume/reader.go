@@ -15,7 +15,7 @@ import (
 )
 
 // Limits for reading a volume: the bytes of its files, plus entryCost for each name, and the depth of its directories.
-// Everything that fits in a checkpoint is below them (state: 64 MiB), so content above them was not written by podctl.
+// A checkpoint has at most 64 MiB (package state), so larger content was not written by podctl.
 const (
 	contentMax = 64 << 20
 	entryCost  = 256
@@ -25,9 +25,9 @@ const (
 // errForeign reports content that podctl did not write.
 var errForeign = errors.New("it was not written by podctl")
 
-// dataDir returns the directory that ..data points to, or an empty name if there is no ..data. Anything but a link to a
-// directory of a writer is not sound: a container created it.
-func (w *writer) dataDir() (name string, sound bool, err error) {
+// dataDir returns the directory that ..data points to, or an empty name if there is no ..data. It is valid only if it
+// is a link to a directory that a writer created. Otherwise a container created it.
+func (w *writer) dataDir() (name string, valid bool, err error) {
 	info, err := w.dir.Lstat(dataLink)
 	if err != nil {
 		return "", true, safefs.IgnoreMissing(err)
@@ -59,12 +59,12 @@ func ignoreChange(err error) error {
 	return err
 }
 
-// current returns the content that ..data points to, or nil if there is none. Content that a writer did not make
-// completely is not sound.
-func (w *writer) current() (files map[string]File, sound bool, err error) {
-	name, sound, err := w.dataDir()
-	if err != nil || !sound || name == "" {
-		return nil, sound, err
+// current returns the content that ..data points to, or nil if there is none. It is valid only if a writer created all
+// of it.
+func (w *writer) current() (files map[string]File, valid bool, err error) {
+	name, valid, err := w.dataDir()
+	if err != nil || !valid || name == "" {
+		return nil, valid, err
 	}
 	r := &reader{files: map[string]File{}, budget: contentMax, group: w.group}
 	dir, err := w.dir.Open(name)
@@ -125,8 +125,8 @@ func isOwn(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// readFile reads a file. A file that is not regular or has another owner was not written by podctl. It gets an
-// impossible group, so it differs from all wanted content.
+// readFile reads a file. A file that is not regular or has another owner was not written by podctl. readFile sets its
+// group to -2, which no wanted file has, so that the content differs.
 func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
 	f, info, err := dir.OpenRegular(name)
 	if errors.Is(err, safefs.ErrNotRegular) || errors.Is(err, safefs.ErrLink) {

@@ -37,8 +37,8 @@ func RemoveAll(p state.Pod) error {
 	return nil
 }
 
-// unmountAndRemove unmounts everything at and below directories of a pod, and then calls remove. Mounts that no path
-// reaches vanish with their directory.
+// unmountAndRemove unmounts everything at and below directories of a pod, and then calls remove. The kernel unmounts
+// covered mounts when their directory is removed.
 func unmountAndRemove(p state.Pod, remove func() error, dirs ...string) error {
 	work := func() error {
 		for _, dir := range dirs {

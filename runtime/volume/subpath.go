@@ -64,8 +64,8 @@ func (c Context) checkSubPath(name, expanded string) (string, error) {
 	made := filepath.Join(volume, expanded)
 	base, err := filepath.EvalSymlinks(volume)
 	if err != nil {
-		// It does not exist yet, or podctl has no permission to look.
-		return made, nil //nolint:nilerr // What is not known is no reason.
+		// It does not exist yet, or podctl may not read it.
+		return made, nil //nolint:nilerr // an unreadable volume is not an error
 	}
 	there, missing, err := resolve(base, expanded)
 	switch {
@@ -141,7 +141,7 @@ func openSubPath(volume, sub string) (*os.File, error) {
 		return nil, err
 	}
 	if len(missing) > 0 {
-		// An existing path is mounted as it is, even through links of other users. Nothing is created behind such
+		// An existing path may lead through links of other users. Missing directories are not created behind such
 		// links.
 		way, err := safefs.OpenDir(volume)
 		if err != nil {
@@ -153,12 +153,12 @@ func openSubPath(volume, sub string) (*os.File, error) {
 	return makeMissing(root, elements(there), missing)
 }
 
-// maxAppearances limits the retries if a directory appears during the search, so that a container that creates and
-// removes it repeatedly cannot keep podctl busy.
+// maxAppearances limits the retries after a directory has appeared during the search. Otherwise a container that
+// repeatedly creates and removes it could block podctl.
 const maxAppearances = 10
 
 // resolve follows the links of a path below base, as far as the path exists. It returns the target relative to base and
-// without links, and the missing directories. The result may be outdated at once: the caller opens the path without
+// without links, and the missing directories. The path may change at any time, so the caller must open it without
 // following links out of the volume.
 func resolve(base, sub string) (there string, missing []string, err error) {
 	parts := strings.Split(path.Clean(sub), "/")

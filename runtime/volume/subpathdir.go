@@ -25,7 +25,8 @@ func elements(path string) []string {
 }
 
 // makeMissing opens a path inside a volume with O_PATH. It creates missing directories with the mode of the volume, so
-// that the pod can use them. Both lists must be free of links: makeMissing refuses a link that appeared meanwhile.
+// that the pod can use them. Neither list may contain links. makeMissing returns an error if a link has appeared
+// meanwhile.
 func makeMissing(root *safefs.Dir, there, missing []string) (*os.File, error) {
 	last := len(there) - 1
 	switch {

@@ -24,8 +24,8 @@ const (
 	dataFormat  = "..2006_01_02_15_04_05"
 )
 
-// writer writes the content of one volume into its directory. A privileged container may put any file there, so writer
-// does not follow, wait for or trust existing files.
+// writer writes the content of one volume into its directory. A privileged container may create any file there, so
+// writer does not follow links, block on files or trust their content.
 type writer struct {
 	dir   *safefs.Dir
 	group *int64
@@ -38,11 +38,11 @@ func (w *writer) close() { _ = w.dir.Close() }
 // write makes the volume contain exactly these files. Readers see either all old or all new files. write does not
 // rewrite equal content, and removes the leftovers of a killed writer.
 func (w *writer) write(files map[string]File) error {
-	current, sound, err := w.current()
+	current, valid, err := w.current()
 	if err != nil {
 		return err
 	}
-	if !sound || current == nil || Digest(current) != Digest(files) {
+	if !valid || current == nil || Digest(current) != Digest(files) {
 		if err := w.replace(files); err != nil {
 			return err
 		}

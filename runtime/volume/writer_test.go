@@ -131,8 +131,8 @@ func TestNewContentReplacesAllOfTheOld(t *testing.T) {
 			w, dir := newWriter(t)
 			mustWrite(t, w, map[string]File{"a": plain("1", 0o644), "sub/b": plain("2", 0o644), "sub/c": plain("3", 0o644)})
 			mustWrite(t, w, test.files)
-			got, sound, err := w.current()
-			if diff := cmp.Diff(test.files, got); diff != "" || err != nil || !sound {
+			got, valid, err := w.current()
+			if diff := cmp.Diff(test.files, got); diff != "" || err != nil || !valid {
 				t.Errorf("content differs (-want +got), error %v:\n%s", err, diff)
 			}
 			visible, times := []string{}, 0

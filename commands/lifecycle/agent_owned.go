@@ -32,9 +32,9 @@ func noteReturns(ctx context.Context, sess *session.Session, deleted []model.Pod
 	}
 }
 
-// takenBack returns, per pod, a note if the agent will replace the manifest, because a source has the pod in another
-// file.
-func (o *planOptions) takenBack(
+// reverted returns, per pod, a note if the agent will replace the manifest, because a source of the agent has the pod
+// in another file.
+func (o *planOptions) reverted(
 	ctx context.Context, sess *session.Session, pods []*podspec.Desired,
 ) map[model.PodRef]string {
 	given := func(d *podspec.Desired) bool { return !d.Stored && !d.Rebuilt && d.Owner != model.OwnerWorkloads }
