@@ -107,11 +107,15 @@ func newRuntime(t *testing.T) *fakeRuntime {
 		m.mu.Unlock()
 		m.streams.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.CloseClientConnections)
+	over := make(chan struct{})
+	t.Cleanup(func() {
+		close(over)
+		server.CloseClientConnections()
+	})
 	config := streaming.DefaultConfig
 	config.Addr = server.Listener.Addr().String()
 	var err error
-	if m.streams, err = streaming.NewServer(config, processes{}); err != nil {
+	if m.streams, err = streaming.NewServer(config, processes{over}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -238,8 +242,8 @@ func (m *fakeRuntime) PortForward(_ context.Context, r *runtimeapi.PortForwardRe
 	return m.streams.GetPortForward(r)
 }
 
-// processes are the processes of a runtime.
-type processes struct{}
+// processes are the processes of a runtime. The command wait runs until over is closed.
+type processes struct{ over chan struct{} }
 
 type exitError int
 
@@ -249,13 +253,17 @@ func (e exitError) Exited() bool    { return true }
 func (e exitError) ExitStatus() int { return int(e) }
 
 // Exec repeats the input in upper case, reports the size of the terminal, and exits with the number in the command.
-func (processes) Exec(ctx context.Context, id string, command []string, in io.Reader, out, errs io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error { //nolint:revive // the signature is the library's
+func (p processes) Exec(ctx context.Context, id string, command []string, in io.Reader, out, errs io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error { //nolint:revive // the signature is the library's
 	if tty {
 		select {
 		case size := <-resize:
 			fmt.Fprintf(out, "%d x %d ", size.Width, size.Height) //nolint:errcheck // the test sees it
 		case <-ctx.Done():
 		}
+	}
+	if command[0] == "wait" {
+		io.WriteString(out, "it runs") //nolint:errcheck // the test sees it
+		<-p.over
 	}
 	if in != nil {
 		text, _ := io.ReadAll(in)

@@ -52,7 +52,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: conn, listener: l, gone: make(chan struct{})}
+	c := &connection{Conn: conn, listener: l}
 	c.used.Store(time.Now().UnixNano())
 	c.mu.Lock()
 	c.timer = time.AfterFunc(l.limits.idle, c.checkIdle)
@@ -125,8 +125,6 @@ type connection struct {
 	// guards both.
 	place  *list.Element
 	closed bool
-	// gone is closed with the connection.
-	gone chan struct{}
 	// used is the time of the last byte, in nanoseconds.
 	used atomic.Int64
 	// mu guards timer.
@@ -158,10 +156,7 @@ func (c *connection) Write(p []byte) (int, error) {
 // Close closes the connection.
 func (c *connection) Close() error {
 	c.listener.mu.Lock()
-	if !c.closed {
-		c.closed = true
-		close(c.gone)
-	}
+	c.closed = true
 	c.listener.forget(c)
 	c.listener.mu.Unlock()
 	c.mu.Lock()

@@ -8,10 +8,13 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"k8s.io/client-go/tools/remotecommand"
 )
 
 // pipes is a listener whose connections are pipes.
@@ -131,8 +134,11 @@ func TestConnectionLimit(t *testing.T) {
 	for range 5 {
 		s.raw("GET /healthz HTTP/1.1\r\n")
 	}
-	if _, err := first.Read(make([]byte, 1)); err == nil {
-		t.Error("the oldest connection stays")
+	if err := first.SetReadDeadline(time.Now().Add(headerTime / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the oldest connection stays: %v", err)
 	}
 	s.expect("GET", "/healthz", http.StatusOK, "ok")
 }
@@ -170,27 +176,37 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// TestEndOfServer checks that the end of the server ends its streams.
+// TestEndOfServer checks that the end of the server ends its streams, also upgraded connections.
 func TestEndOfServer(t *testing.T) {
 	agent, m, d := web(t)
 	m.run(d, "app", "c1", logFile(t, map[string]string{"0.log": line(0, "stdout", "one")}))
-	server := newServer(agent, m, Settings{AlwaysAllow: true, Now: time.Now, Log: discard, Certificates: certificates(t)}, defaultLimits())
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	l := defaultLimits()
+	l.streams = 2
+	server := newServer(agent, m, Settings{AlwaysAllow: true, Now: time.Now, Log: discard, Certificates: certificates(t)}, l)
+	port, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(ctx, l) }()
-	s := &served{Server: server, t: t, url: "https://" + l.Addr().String()}
+	go func() { ended <- server.Serve(ctx, port) }()
+	s := &served{Server: server, t: t, url: "https://" + port.Addr().String()}
 	lines := bufio.NewScanner(s.raw("GET /containerLogs/ns/web/app?follow=true HTTP/1.1\r\nHost: x\r\n\r\n"))
 	for lines.Scan() && lines.Text() != "one" {
 	}
-	stop()
+	patience, cancel := context.WithTimeout(t.Context(), headerTime/2)
+	defer cancel()
+	x := executors(t, s.url+"/exec/ns/web/app?command=wait&output=1")["SPDY"]
+	err = x.StreamWithContext(patience, remotecommand.StreamOptions{Stdout: first(stop)})
+	if patience.Err() != nil {
+		t.Errorf("a command outlives the server: %v", err)
+	}
 	for lines.Scan() {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	server.streams <- struct{}{} // Nothing holds a place for a stream any more, or it is free again.
+	for range 2 {
+		server.streams <- struct{}{} // It waits for the end of the streams.
+	}
 }

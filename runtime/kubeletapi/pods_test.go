@@ -21,6 +21,7 @@ func TestChoose(t *testing.T) {
 	leaving.Pod.DeletionTimestamp = &now
 	leaving.Pod.CreationTimestamp, staying.Pod.CreationTimestamp, newest.Pod.CreationTimestamp = born(9), born(1), born(2)
 	file, applied, clash := pod("ns", "web", "file", "files"), pod("ns", "tool", "applied", ""), pod("ns", "web-node", "clash", "api")
+	file.Pod.CreationTimestamp = born(99)
 	elsewhere := pod("other", "web", "elsewhere", "api")
 	for name, c := range map[string]struct {
 		shown []*podspec.Desired
@@ -76,7 +77,7 @@ func TestPods(t *testing.T) {
 			t.Errorf("%s %s", one, two)
 		}
 	}
-	if len(fromFile.Pod.Annotations) != 1 || fromFile.Pod.Name != "web" {
+	if p := inAPI(fromFile.Pod, fromFile, "node"); p.Name != "web-node" || len(fromFile.Pod.Annotations) != 1 || fromFile.Pod.Name != "web" {
 		t.Errorf("the list changes the pod: %v", fromFile.Pod)
 	}
 	agent.shown = nil

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -261,36 +262,30 @@ func TestRefusedStreams(t *testing.T) {
 	}
 }
 
-// TestAbandonedStream checks that a stream ends with its client, although the process writes nothing.
+// TestAbandonedStream checks that a stream ends with its client, although the process neither reads nor ends.
 func TestAbandonedStream(t *testing.T) {
 	agent, m, _ := web(t)
 	s := serve(t, agent, m, func(_ *Settings, l *limits) { l.streams = 1 })
-	for protocol, x := range executors(t, s.url+"/exec/ns/web/app?command=wait&input=1&output=1") {
+	for protocol, x := range executors(t, s.url+"/exec/ns/web/app?command=wait&output=1") {
 		ctx, leave := context.WithCancel(t.Context())
-		started := make(chan struct{})
-		go func() {
-			<-started
-			leave()
-		}()
-		err := x.StreamWithContext(ctx, remotecommand.StreamOptions{Stdin: &endless{ctx, started}, Stdout: io.Discard})
-		if !errors.Is(err, context.Canceled) {
+		if err := x.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: first(leave)}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", protocol, err)
 		}
-		s.streams <- struct{}{} // It waits for the end of the stream.
-		<-s.streams
+		select {
+		case s.streams <- struct{}{}: // It waits for the end of the stream.
+			<-s.streams
+		case <-time.After(headerTime / 2):
+			t.Fatalf("%s: the stream outlives its client", protocol)
+		}
 	}
 }
 
-// endless is an input that never ends by itself.
-type endless struct {
-	ctx     context.Context //nolint:containedctx // a reader has no other way
-	started chan struct{}
-}
+// first is an output that calls a function.
+type first func()
 
-func (e *endless) Read([]byte) (int, error) {
-	close(e.started)
-	<-e.ctx.Done()
-	select {}
+func (f first) Write(p []byte) (int, error) {
+	f()
+	return len(p), nil
 }
 
 // TestInvalidAddresses checks that only addresses of streams are used.

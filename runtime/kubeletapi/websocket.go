@@ -1,7 +1,6 @@
 package kubeletapi
 
 import (
-	"context"
 	"net/http"
 
 	translator "k8s.io/apiserver/pkg/util/proxy"
@@ -21,7 +20,7 @@ func forward(w http.ResponseWriter, r *http.Request, address string, options *re
 			Stdin: options.Stdin, Stdout: options.Stdout, Stderr: options.Stderr, Tty: options.TTY,
 		})
 	}
-	untilGone(h).ServeHTTP(w, r)
+	h.ServeHTTP(w, r)
 	return nil
 }
 
@@ -35,28 +34,9 @@ func forwardPorts(w http.ResponseWriter, r *http.Request, address string) error 
 	if isTunnel(r) {
 		h = translator.NewTunnelingHandler(h)
 	}
-	untilGone(h).ServeHTTP(w, r)
+	h.ServeHTTP(w, r)
 	return nil
 }
 
 // isTunnel reports whether a client sends SPDY within WebSocket.
 func isTunnel(r *http.Request) bool { return wsstream.IsWebSocketRequestWithTunnelingProtocol(r) }
-
-// untilGone ends the context of a request with its connection. The HTTP server does not do that for an upgraded one,
-// and a process without output would keep the stream open.
-func untilGone(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, stop := context.WithCancel(r.Context())
-		defer stop()
-		if c := connectionOf(ctx); c != nil {
-			go func() {
-				select {
-				case <-c.gone:
-					stop()
-				case <-ctx.Done():
-				}
-			}()
-		}
-		h.ServeHTTP(w, r.WithContext(ctx))
-	})
-}
