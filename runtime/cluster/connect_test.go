@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -147,3 +148,17 @@ func TestHealth(t *testing.T) {
 		t.Error("it responds after its end")
 	}
 }
+
+// TestLargeAnswer checks that an answer without an end is an error.
+func TestLargeAnswer(t *testing.T) {
+	b := &limitedBody{ReadCloser: io.NopCloser(zeros{}), left: 1000}
+	n, err := io.Copy(io.Discard, b)
+	if err == nil || !strings.Contains(err.Error(), "is larger than") || n < 1000 || n > 1<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+}
+
+// zeros is a reader without an end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }

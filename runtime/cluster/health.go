@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -69,7 +70,31 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		w.health.record(nil)
 	}
+	if err == nil && r.URL.Query().Get("watch") != "true" {
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxAnswer}
+	}
 	return resp, err
+}
+
+// maxAnswer limits the size of an answer in bytes. The largest is the list of a node's pods: an object has at most
+// 1.5 MiB (etcd's limit). A watch has no end, but its events have the same limit.
+const maxAnswer = 256 << 20
+
+// limitedBody is the body of an answer. Reading more than its limit is an error.
+type limitedBody struct {
+	io.ReadCloser
+
+	left int64
+}
+
+// Read reads a part of the body.
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, fmt.Errorf("the answer of the API server is larger than %d bytes", maxAnswer)
+	}
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	return n, err
 }
 
 // WrappedRoundTripper returns the wrapped transport. client-go finds the dialer of streams by it.

@@ -29,10 +29,13 @@ type copies struct {
 // entry is one pod of the API server.
 type entry struct {
 	pod *v1.Pod
-	// desired is the converted pod. It is nil if err is set, or if the pod must not run.
+	// desired is the converted pod. It is nil if err is set, or if the pod is hidden.
 	desired *podspec.Desired
 	err     error
 }
+
+// isHidden reports whether the agent does not get the pod, because it has ended.
+func (e *entry) isHidden() bool { return e != nil && e.desired == nil && e.err == nil }
 
 func newCopies(load func(*v1.Pod) (*podspec.Desired, error), known func(types.UID) bool) *copies {
 	return &copies{
@@ -90,8 +93,9 @@ func (c *copies) add(pod *v1.Pod, before *entry) {
 	case before != nil && sameManifest(before.pod, pod):
 		// Only the status differs, usually the one that podctl has sent.
 		e.desired, e.err = before.desired, before.err
-	case before != nil && before.desired == nil && before.err == nil, before == nil && isTerminal(pod) && !c.known(pod.UID):
-		// The pod has ended earlier, on this machine or on another with this name. It never runs again.
+	case pod.DeletionTimestamp == nil && (before.isHidden() || before == nil && isTerminal(pod) && !c.known(pod.UID)):
+		// The pod has ended earlier, on this machine or on another with this name. It never runs again. The agent gets it
+		// only when it is deleted, because the API server waits for the node.
 	default:
 		e.desired, e.err = c.load(pod)
 	}

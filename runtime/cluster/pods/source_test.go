@@ -297,11 +297,20 @@ func TestCopies(t *testing.T) {
 	if uids(c.update("api")) != "2" {
 		t.Error("a pod that has ended runs again after an edit")
 	}
+	edited.Status.Phase = v1.PodRunning
+	if c.set(&edited); uids(c.update("api")) != "2" {
+		t.Error("a pod that has ended runs again after a foreign status")
+	}
+	deleted := edited
+	deleted.DeletionTimestamp = new(metav1.Now())
+	if c.set(&deleted); uids(c.update("api")) != "1 2" || c.update("api").Ending["1"] != 30 {
+		t.Errorf("a pod that has ended is deleted: %q", uids(c.update("api")))
+	}
 	again := podNamed("recorded", "4")
 	if affected := c.set(&again); !slices.Equal(affected, []types.UID{"2", "4"}) {
 		t.Errorf("a new pod with the name affects %v", affected)
 	}
-	if c.removePod("2"); uids(c.update("api")) != "4" {
+	if c.removePod("2"); uids(c.update("api")) != "1 4" {
 		t.Errorf("a late end removes the new pod: %q", uids(c.update("api")))
 	}
 	if affected := c.replace(nil); !slices.Equal(affected, []types.UID{"1", "3", "4"}) || len(c.byName) != 0 {
