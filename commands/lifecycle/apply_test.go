@@ -49,7 +49,7 @@ func TestApplyPrintsNotes(t *testing.T) {
 		t.Errorf("a killed container in one of two pods:\n%s", stderr)
 	}
 	stdout, _ := l.Must("apply", "-o", "json", job)
-	if !strings.Contains(stdout, `"type":"Warning","detail":"note: Completed`) {
+	if !strings.Contains(stdout, `"type":"Warning","detail":"note: The pod has finished`) {
 		t.Errorf("as events: %s", stdout)
 	}
 }
@@ -158,7 +158,7 @@ func TestWaitOnHeldPod(t *testing.T) {
 // those that were not started, and the later work.
 func TestFailuresListRemainingWork(t *testing.T) {
 	l := newLab(t)
-	l.Behave("bad", runtimetest.Behaviour{StartError: "told to fail"})
+	l.Behave("bad", runtimetest.Behaviour{StartError: "injected failure"})
 	web := l.Write("web", "  containers:\n  - {name: bad, image: 'i:1'}\n"+
 		"  - {name: held, image: 'i:1', env: [{name: A, valueFrom: {configMapKeyRef: {name: absent, key: k}}}]}\n")
 	const lacks = "held held (CreateContainerConfigError: ConfigMap default/absent is missing: " +
@@ -170,7 +170,7 @@ func TestFailuresListRemainingWork(t *testing.T) {
 	if code, stdout, _ := l.Call("apply", web); code != exit.NotYet || !strings.Contains(stdout, lacks) {
 		t.Errorf("while the other pod waits: exit code %d\n%s", code, stdout)
 	}
-	l.Behave("first", runtimetest.Behaviour{StartError: "told to fail"})
+	l.Behave("first", runtimetest.Behaviour{StartError: "injected failure"})
 	chain := l.Write("chain", "  initContainers: [{name: first, image: 'i:1', restartPolicy: Always}, "+
 		"{name: second, image: 'i:1'}]\n"+
 		"  containers: [{name: a, image: 'i:1'}]\n")
@@ -227,9 +227,9 @@ func TestPlanReportsChangedSource(t *testing.T) {
 	check("none", exit.OK, "No changes. ")
 }
 
-// TestEditOfTheRecordOnly checks that plan and apply agree on an edit that starts and stops nothing, and that the next
+// TestEditWithoutSteps checks that plan and apply agree on an edit that starts and stops nothing, and that the next
 // plan is empty.
-func TestEditOfTheRecordOnly(t *testing.T) {
+func TestEditWithoutSteps(t *testing.T) {
 	l := newLab(t)
 	spec := "  containers: [{name: a, image: 'i:1'}]\n"
 	path := l.Write("web", spec)
@@ -246,7 +246,7 @@ func TestEditOfTheRecordOnly(t *testing.T) {
 	}
 	if code, stdout, _ = l.Call("plan", "--exit-code", path); code != exit.OK ||
 		!strings.Contains(stdout, "No changes. ") {
-		t.Errorf("after it: exit code %d\n%s", code, stdout)
+		t.Errorf("plan after apply: exit code %d\n%s", code, stdout)
 	}
 }
 

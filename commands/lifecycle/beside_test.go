@@ -21,8 +21,8 @@ func (l *lab) keptPod(name, source string) api.Pod {
 	}
 }
 
-// TestDeletedPodsThatComeBack checks that delete names the file from which the agent recreates a pod.
-func TestDeletedPodsThatComeBack(t *testing.T) {
+// TestRecreatedPodsAreNoted checks that delete names the file from which the agent recreates a pod.
+func TestRecreatedPodsAreNoted(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("kept", quickly), l.Write("hand", quickly), l.Write("other", quickly))
 	if _, stderr := l.Must("delete", "other"); strings.Contains(stderr, "note:") {
@@ -36,9 +36,9 @@ func TestDeletedPodsThatComeBack(t *testing.T) {
 	}
 }
 
-// TestManifestsThatTheAgentTakesBack checks that apply names the file of the agent's source if it has another version
+// TestRevertedManifestsAreNoted checks that apply names the file of the agent's source if it has another version
 // of the pod. There is no note for the same file, a pod that was applied by hand, or podctl's own copy.
-func TestManifestsThatTheAgentTakesBack(t *testing.T) {
+func TestRevertedManifestsAreNoted(t *testing.T) {
 	l := newLab(t)
 	path := l.Write("kept", quickly)
 	l.Must("apply", path, l.Write("hand", quickly))
@@ -81,7 +81,7 @@ func TestWaitBesideAnAgent(t *testing.T) {
 			made = made || strings.HasPrefix(call, "RunPodSandbox")
 		}
 		if made != (kept == nil) || (code == exit.OK) != made {
-			t.Errorf("%s: exit code %d, pods made %t: %s%s", name, code, made, stdout, stderr)
+			t.Errorf("%s: exit code %d, pods created %t: %s%s", name, code, made, stdout, stderr)
 		}
 		const want = "note: the agent is working on it: deployment default/web, 0 of 1 pods updated, 0 available; " +
 			"pod default/web-0 is not created yet"

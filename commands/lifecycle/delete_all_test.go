@@ -74,8 +74,8 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestDeleteAllOfDamaged checks that --all also deletes unreadable records.
-func TestDeleteAllOfDamaged(t *testing.T) {
+// TestDeleteAllDamagedRecords checks that --all also deletes unreadable records.
+func TestDeleteAllDamagedRecords(t *testing.T) {
 	l := stocked(t)
 	for _, name := range []string{"objects/default/configmaps/kept", "workloads/default/cronjobs/tick"} {
 		if err := os.WriteFile(l.Path("state/"+name), []byte("{"), 0o600); err != nil {

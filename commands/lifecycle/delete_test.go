@@ -105,8 +105,8 @@ func TestNamespaceOfTheCommand(t *testing.T) {
 	}
 }
 
-// TestNoCgroupIsLeft checks that a deletion removes both cgroups of a pod whose resources were edited.
-func TestNoCgroupIsLeft(t *testing.T) {
+// TestDeletionRemovesCgroups checks that a deletion removes both cgroups of a pod whose resources were edited.
+func TestDeletionRemovesCgroups(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1', resources: {requests: {memory: 32Mi}}}]\n"))
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))

@@ -59,6 +59,6 @@ func TestDirectories(t *testing.T) {
 		}
 	}
 	if stdout, _ := l.Must("get", "-o", "name"); stdout != "" {
-		t.Errorf("applied in part: %s", stdout)
+		t.Errorf("apply of a part: %s", stdout)
 	}
 }

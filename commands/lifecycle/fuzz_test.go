@@ -46,7 +46,7 @@ func FuzzSavedPlan(f *testing.F) {
 		saved, err := parseSaved(text)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
-				t.Errorf("error of two lines: %q", err)
+				t.Errorf("error with two lines: %q", err)
 			}
 			return
 		}
@@ -61,7 +61,7 @@ func FuzzSavedPlan(f *testing.F) {
 		got, gotErr := json.Marshal(p.Steps)
 		want, wantErr := json.Marshal(made.Steps)
 		if string(got) != string(want) || gotErr != nil || wantErr != nil {
-			t.Errorf("a file changed the steps:\n%s\n%s", got, want)
+			t.Errorf("a saved plan has changed the steps:\n%s\n%s", got, want)
 		}
 	})
 }

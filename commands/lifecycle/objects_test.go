@@ -185,9 +185,9 @@ func TestObjectsStayInTheirNamespace(t *testing.T) {
 		"--configmap", l.file("login.yaml", password), web)
 }
 
-// TestAContainerWithoutItsReference checks that containers without missing references start, and that the exit code
+// TestContainerWithMissingReference checks that containers without missing references start, and that the exit code
 // reports the missing object.
-func TestAContainerWithoutItsReference(t *testing.T) {
+func TestContainerWithMissingReference(t *testing.T) {
 	l := newLab(t)
 	lacks := "    envFrom: [{configMapRef: {name: none}}]\n"
 	l.wants(exit.NotYet, []string{"applied: 2 started", "ConfigMap default/none is missing"}, "apply",

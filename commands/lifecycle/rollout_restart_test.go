@@ -50,7 +50,7 @@ func TestRolloutRestart(t *testing.T) {
 	}
 	l.wantMade(&since, "web-0:1")
 	if code, stdout, _ := l.Call("rollout", "status", "deployment/web"); code != exit.NotYet {
-		t.Errorf("in between: %d %s", code, stdout)
+		t.Errorf("during the rollout: %d %s", code, stdout)
 	}
 	if stdout, _ := l.Must("apply", "--wait", file); !strings.HasPrefix(stdout, "deployment default/web unchanged\n") {
 		t.Errorf("the manifest again: %s", stdout)
@@ -136,8 +136,8 @@ func TestRolloutRestartRefused(t *testing.T) {
 	}
 }
 
-// TestRolloutAsKubectlHasIt checks that KIND NAME means KIND/NAME, and that an unknown subcommand is an error.
-func TestRolloutAsKubectlHasIt(t *testing.T) {
+// TestRolloutArgumentsOfKubectl checks that KIND NAME means KIND/NAME, and that an unknown subcommand is an error.
+func TestRolloutArgumentsOfKubectl(t *testing.T) {
 	l := newLab(t)
 	l.Must("apply", "--wait", written(l, "web", deployment(1, "i:1", "")))
 	for _, command := range []string{"status", "history"} {

@@ -31,7 +31,7 @@ func TestRunReportsWhyPodFailed(t *testing.T) {
 	l.Behave("b", runtimetest.Behaviour{After: soon, ExitCode: 7})
 	job = l.Write("plain", "  restartPolicy: Never\n  containers: [{name: b, image: 'i:1'}]\n")
 	if code, _, stderr = l.Call("run", job); code != 7 || strings.Contains(stderr, "podctl: ") {
-		t.Errorf("a container's own code: exit code %d\n%s", code, stderr)
+		t.Errorf("exit code of a container: %d\n%s", code, stderr)
 	}
 }
 
@@ -77,9 +77,9 @@ func (l *lab) besideKubelet() {
 	l.T().Fatal("the process does not look like a kubelet")
 }
 
-// TestAFailedStartCompletes checks that, under Never, a failed start ends the container like any exit code. The pod
+// TestFailedStartEndsTheRun checks that, under Never, a failed start ends the container like any exit code. The pod
 // completes after the others have ended.
-func TestAFailedStartCompletes(t *testing.T) {
+func TestFailedStartEndsTheRun(t *testing.T) {
 	for name, spec := range map[string]string{
 		"alone":  "  restartPolicy: Never\n  containers: [{name: bad, image: 'i:1'}]\n",
 		"beside": "  restartPolicy: Never\n  containers: [{name: bad, image: 'i:1'}, {name: good, image: 'i:1'}]\n",
@@ -114,9 +114,9 @@ func TestAFailedStartCompletes(t *testing.T) {
 	}
 }
 
-// TestRunEndsUnread checks that run ends silently, as by SIGPIPE, if its output is closed, and that --rm deletes the
-// pod.
-func TestRunEndsUnread(t *testing.T) {
+// TestRunEndsWithItsReader checks that run ends silently, as by SIGPIPE, if its output is closed, and that --rm deletes
+// the pod.
+func TestRunEndsWithItsReader(t *testing.T) {
 	for _, remove := range []bool{true, false} {
 		l := newLab(t)
 		job := l.Write("job", "  restartPolicy: Never\n  containers: [{name: a, image: 'i:1'}]\n")

@@ -26,8 +26,8 @@ func unreadable(l *lab, pod string) {
 	})
 }
 
-// TestAPodThatCannotBeObserved checks that an unobservable pod affects only its own row and step.
-func TestAPodThatCannotBeObserved(t *testing.T) {
+// TestUnobservablePod checks that an unobservable pod affects only its own row and step.
+func TestUnobservablePod(t *testing.T) {
 	l := newLab(t)
 	const slowly = "  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 2}}\n"
 	l.Must("apply", "--wait", written(l, "web", deployment(4, "i:1", slowly)))
@@ -54,7 +54,7 @@ func TestAPodThatCannotBeObserved(t *testing.T) {
 	}
 	images, _ := l.Must("get", "web-0", "web-1", "web-2", "-o", "jsonpath={.items[*].spec.containers[0].image}")
 	if images != "i:2 i:2 i:2" {
-		t.Errorf("the other pods have %s", images)
+		t.Errorf("images of the other pods %s", images)
 	}
 	if code, _, stderr := l.Call("scale", "--replicas=1", "deployment/web"); code != exit.Error ||
 		!strings.Contains(stderr, why) {
@@ -79,6 +79,6 @@ func TestUnobservablePodDoesNotBlockOthers(t *testing.T) {
 	}
 	images, _ := l.Must("get", "web-1", "web-2", "-o", "jsonpath={.items[*].spec.containers[0].image}")
 	if images != "i:2 i:2" {
-		t.Errorf("the other pods have %s", images)
+		t.Errorf("images of the other pods %s", images)
 	}
 }

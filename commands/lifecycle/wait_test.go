@@ -16,9 +16,9 @@ func twoContainers(policy, a, b string) string {
 		"  restartPolicy: %s\n  containers: [{name: a, image: 'i:1', %s}, {name: b, image: 'i:1', %s}]\n", policy, a, b)
 }
 
-// TestAContainerThatEndedBlocksAWait checks that a wait ends if the pod can neither become ready nor succeed, because a
+// TestExitedContainerEndsAWait checks that a wait ends if the pod can neither become ready nor succeed, because a
 // container has ended for good.
-func TestAContainerThatEndedBlocksAWait(t *testing.T) {
+func TestExitedContainerEndsAWait(t *testing.T) {
 	const onlyTime = "is not ready in time"
 	all := "restartPolicy: Never, restartPolicyRules: [{action: RestartAllContainers, exitCodes: {operator: In, values: [1]}}]"
 	for name, c := range map[string]struct {

@@ -37,7 +37,7 @@ func TestWaitForADeployment(t *testing.T) {
 	}
 	out, _ := l.Must("get", "deploy/web", "-o", "jsonpath={.status.conditions[?(@.type==\"Available\")].status}")
 	if out != "True" {
-		t.Errorf("in the status: %s", out)
+		t.Errorf("status: %s", out)
 	}
 }
 
@@ -56,9 +56,9 @@ func TestWaitForAJob(t *testing.T) {
 	}
 }
 
-// TestStateAtTheEndOfTheTime checks that, at the timeout, each incomplete workload is named with the last observed
+// TestStateAfterATimeout checks that, at the timeout, each incomplete workload is named with the last observed
 // state of its pods.
-func TestStateAtTheEndOfTheTime(t *testing.T) {
+func TestStateAfterATimeout(t *testing.T) {
 	l := newLab(t)
 	crashes := runtimetest.Behaviour{After: soon, ExitCode: 3}
 	l.Behave("a", crashes, crashes, crashes, crashes, crashes, crashes)
@@ -79,9 +79,9 @@ func TestStateAtTheEndOfTheTime(t *testing.T) {
 	})
 }
 
-// TestStateOfACutOffPass checks that the result of a pass which the timeout cut off is observed again. If the runtime
-// does not answer in time, the printed state is marked as an earlier one.
-func TestStateOfACutOffPass(t *testing.T) {
+// TestStateOfAnInterruptedPass checks that the result of a pass which the timeout cut off is observed again. If the
+// runtime does not answer in time, the printed state is marked as an earlier one.
+func TestStateOfAnInterruptedPass(t *testing.T) {
 	for answers, want := range map[bool]string{
 		true:  "deployment default/web, 0 of 1 pods updated, 0 available; pod default/web-0 is ContainerCreating",
 		false: "deployment default/web, state before the last pass, 0 of 1 pods updated",

@@ -97,7 +97,7 @@ func TestRollingUpdate(t *testing.T) {
 	}
 	if code, stdout, _ := l.Call("rollout", "status", "deployment/web"); code != exit.NotYet ||
 		!strings.Contains(stdout, "1 of 2 pods updated") {
-		t.Errorf("status in between: %d %s", code, stdout)
+		t.Errorf("status during the rollout: %d %s", code, stdout)
 	}
 	if stdout, _ := l.Must("apply", "--all"); !strings.Contains(stdout, "deployment default/web: 2 of 2 pods available") {
 		t.Errorf("the second pass: %s", stdout)

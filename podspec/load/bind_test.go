@@ -109,7 +109,7 @@ func TestBoundClaims(t *testing.T) {
 			}
 		}
 		if got := strings.Join(bound, " "); got != c.want {
-			t.Errorf("%s: bound are %q, want %q", name, got, c.want)
+			t.Errorf("%s: bound volumes %q, want %q", name, got, c.want)
 		}
 		if text := fmt.Sprint(m.NoEffect); !strings.Contains(text, c.note) {
 			t.Errorf("%s: notes %s", name, text)

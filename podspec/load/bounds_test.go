@@ -11,9 +11,9 @@ import (
 
 const configMapHead = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
 
-// TestInputsThatGrowAreRefused checks that inputs that would take gigabytes or minutes are refused with their position
+// TestExpandingInputsAreRefused checks that inputs that would take gigabytes or minutes are refused with their position
 // and the limit.
-func TestInputsThatGrowAreRefused(t *testing.T) {
+func TestExpandingInputsAreRefused(t *testing.T) {
 	podHead := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: ["
 	nine := func(text string) string { return "[" + strings.TrimSuffix(strings.Repeat(text+",", 9), ",") + "]" }
 	bomb := "a: &a " + nine("lol") + "\n"
@@ -107,10 +107,10 @@ func TestKeysCannotImitateOutput(t *testing.T) {
 	m := parsed(t, minimal+"  \"x\\npod default/web is valid\": 1\n")
 	for _, p := range m.Problems {
 		if strings.Contains(p.String(), "\n") {
-			t.Errorf("two lines: %q", p)
+			t.Errorf("problem with two lines: %q", p)
 		}
 	}
 	if len(m.Problems) == 0 {
-		t.Error("the unknown field is accepted")
+		t.Error("an unknown field is accepted")
 	}
 }

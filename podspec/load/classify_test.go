@@ -28,7 +28,7 @@ func TestEmptyUnsupportedFieldsAreAccepted(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, refused)
 		}
 		if len(m.NoEffect) > 0 {
-			t.Errorf("%s is noted: %v", text, m.NoEffect)
+			t.Errorf("unexpected note for %s: %v", text, m.NoEffect)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestUnenforcedDiskLimitsAreNoted(t *testing.T) {
 			}
 		}
 		if m.Err() != nil || strings.Join(noted, " ") != want {
-			t.Errorf("%s: %v, noted %v, want %s", text, m.Err(), noted, want)
+			t.Errorf("%s: %v, notes %v, want %s", text, m.Err(), noted, want)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestPortsOfInitContainersAreNoted(t *testing.T) {
 			}
 		}
 		if slices.Sort(noted); strings.Join(noted, " ") != want {
-			t.Errorf("%s: noted %v, want %s", text, noted, want)
+			t.Errorf("%s: notes %v, want %s", text, noted, want)
 		}
 	}
 }

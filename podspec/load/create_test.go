@@ -110,7 +110,7 @@ func TestStoredAfterPreparation(t *testing.T) {
 		}
 	}
 	if m.Pods[0].Pod.Spec.Containers[0].SecurityContext != nil {
-		t.Error("the pod that is applied has the field: its hash has changed")
+		t.Error("the applied pod has the converted field, so its hash has changed")
 	}
 }
 

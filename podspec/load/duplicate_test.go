@@ -17,9 +17,9 @@ const withConfig = minimal +
 
 func source(name, text string) input.Source { return input.Source{Name: name, Text: []byte(text)} }
 
-// TestDuplicatesAreLeftOut checks that the first of two objects with the same name, or of two pods with the same uid,
+// TestDuplicatesAreOmitted checks that the first of two objects with the same name, or of two pods with the same uid,
 // is used. All other objects are accepted.
-func TestDuplicatesAreLeftOut(t *testing.T) {
+func TestDuplicatesAreOmitted(t *testing.T) {
 	derived := podspec.UID("default", "web")
 	other := strings.Replace(minimal, "name: web", "name: other", 1)
 	for name, c := range map[string]struct{ second, problem string }{
@@ -50,7 +50,7 @@ func TestDuplicatesAreLeftOut(t *testing.T) {
 	}
 	apart := strings.Replace(minimal, "name: web", "name: web\n  namespace: b", 1)
 	if m := Parse(source("a", minimal), source("b", apart)); len(m.Problems) > 0 {
-		t.Errorf("one name in two namespaces: %v", m.Problems)
+		t.Errorf("problems with one name in two namespaces: %v", m.Problems)
 	}
 }
 
@@ -72,12 +72,12 @@ func TestTotalSizeLimit(t *testing.T) {
 			found = found || p.Limit && p.File == "b"
 		}
 		if !found {
-			t.Errorf("%s: no problem is a limit: %v", name, m.Problems)
+			t.Errorf("%s: no problem has Limit set: %v", name, m.Problems)
 		}
 	}
 	for _, p := range parsed(t, "kind: Pod\n").Problems {
 		if p.Limit || p.Duplicate {
-			t.Errorf("%v is a limit", p)
+			t.Errorf("%v has Limit set", p)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func FuzzNames(f *testing.F) {
 		m := a.manifest()
 		for _, p := range m.Problems {
 			if strings.ContainsFunc(p.String(), unicode.IsControl) {
-				t.Errorf("a problem that a terminal obeys: %q", p)
+				t.Errorf("problem with control characters: %q", p)
 			}
 		}
 		if m.Err() == nil {
@@ -130,7 +130,7 @@ func safePaths(t *testing.T, d *podspec.Desired) {
 			elements = append(elements, vol.PersistentVolumeClaim.ClaimName)
 		}
 		if vol.HostPath != nil && !filepath.IsAbs(vol.HostPath.Path) {
-			t.Errorf("a path of the machine that is not absolute: %q", vol.HostPath.Path)
+			t.Errorf("accepted a relative hostPath %q", vol.HostPath.Path)
 		}
 	}
 	for _, o := range podspec.ReferredObjects(pod) {
@@ -138,13 +138,13 @@ func safePaths(t *testing.T, d *podspec.Desired) {
 	}
 	for _, element := range elements {
 		if !isElement(element) || strings.HasPrefix(element, ".") || strings.ContainsAny(element, ";=") {
-			t.Errorf("not one element of a path: %q", element)
+			t.Errorf("accepted a name that is not a single path element: %q", element)
 		}
 	}
 	for _, key := range keysOf(d) {
 		// Files may be hidden, but names that begin with two dots are reserved in a volume.
 		if !isElement(key) || strings.HasPrefix(key, "..") {
-			t.Errorf("a key that is not one element of a path: %q", key)
+			t.Errorf("accepted a key that is not a single path element: %q", key)
 		}
 	}
 }

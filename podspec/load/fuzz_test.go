@@ -27,12 +27,12 @@ func FuzzLoad(f *testing.F) {
 		m := Parse(input.Source{Name: "fuzz", Text: text})
 		for _, p := range m.Problems {
 			if p.Detail == "" || p.File != "fuzz" || p.Line < 1 || strings.Contains(p.String(), "\n") {
-				t.Errorf("a problem without a place or words, or of two lines: %+v", p)
+				t.Errorf("problem without a position or text, or with two lines: %+v", p)
 			}
 		}
 		for _, n := range m.NoEffect {
 			if n.Detail == "" || n.Line < 1 {
-				t.Errorf("a note without a place or words: %+v", n)
+				t.Errorf("note without a position or text: %+v", n)
 			}
 		}
 		if m.Err() == nil {

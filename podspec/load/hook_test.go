@@ -45,7 +45,7 @@ func TestHooks(t *testing.T) {
 	}
 	// A command for one pod accepts any hook.
 	if m := Parse(input.Source{Name: "-", Text: []byte(hooked("test"))}); len(m.Pods) != 1 {
-		t.Errorf("without workloads: %v", m.Err())
+		t.Errorf("hooks without Loader.Workloads: %v", m.Err())
 	}
 }
 

@@ -224,7 +224,7 @@ func TestValuesAreQuotedNotTheirAddresses(t *testing.T) {
 	}
 	for _, want := range []string{`"bad1" is`, `"bad2" is`, `"bad3" is`, `"bad4" is`, `"bad5" is`, "-5 is"} {
 		if !strings.Contains(refused.Error(), want) || strings.Contains(refused.Error(), "0x") {
-			t.Errorf("want %s and no address in:\n%s", want, refused)
+			t.Errorf("want %s and no memory address in:\n%s", want, refused)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestExportedPodLoads(t *testing.T) {
 	}
 	pod := m.Pods[0].Pod
 	if len(pod.Spec.Volumes) != 1 || len(pod.Spec.Containers[0].VolumeMounts) != 1 || pod.Status.Phase != "" {
-		t.Errorf("the injected token or the status is left: %+v", pod.Spec.Volumes)
+		t.Errorf("the pod still has the injected token or the status: %+v", pod.Spec.Volumes)
 	}
 	noted := map[string]bool{}
 	for _, n := range m.NoEffect {
@@ -249,7 +249,7 @@ func TestExportedPodLoads(t *testing.T) {
 		"metadata.ownerReferences", "spec.volumes[1]",
 	} {
 		if !noted[path] {
-			t.Errorf("%s is not noted: %v", path, m.NoEffect)
+			t.Errorf("no note for %s: %v", path, m.NoEffect)
 		}
 	}
 }
@@ -269,9 +269,9 @@ func TestNamespaceOfTheSource(t *testing.T) {
 	}
 }
 
-// TestOnlyInjectedTokensAreLeftOut checks that a volume that only has a name like an injected one is treated like other
+// TestOnlyInjectedTokensAreOmitted checks that a volume that only has a name like an injected one is treated like other
 // volumes, and that no part is ignored silently.
-func TestOnlyInjectedTokensAreLeftOut(t *testing.T) {
+func TestOnlyInjectedTokensAreOmitted(t *testing.T) {
 	const (
 		token  = "{name: kube-api-access-x, projected: {sources: [{serviceAccountToken: {path: token}}]}}"
 		mounts = "    volumeMounts: [{name: kube-api-access-x, mountPath: /v}]\n  volumes: ["

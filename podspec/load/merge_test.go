@@ -24,9 +24,9 @@ func findings(t *testing.T, text string) string {
 	return strings.Join(reported, "\n")
 }
 
-// TestMergesAndAliasesAreAsWrittenOut checks that findings about a field do not depend on merges and aliases, and have
+// TestMergesAndAliasesAreExpanded checks that findings about a field do not depend on merges and aliases, and have
 // the line in which the field is written.
-func TestMergesAndAliasesAreAsWrittenOut(t *testing.T) {
+func TestMergesAndAliasesAreExpanded(t *testing.T) {
 	const app = "  containers:\n  - name: app\n    image: a:1\n"
 	cases := map[string]struct{ brought, written string }{
 		"a merge into the pod": {
@@ -79,7 +79,7 @@ func TestMergesAndAliasesAreAsWrittenOut(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(findings(t, c.written), findings(t, c.brought)); diff != "" {
-				t.Errorf("(-written out +brought in)\n%s", diff)
+				t.Errorf("(-written out +merged)\n%s", diff)
 			}
 		})
 	}

@@ -12,9 +12,9 @@ var badNames = []string{
 	strings.Repeat("a", 254),
 }
 
-// TestNamesThatArePathsAreRefused checks that every name that becomes part of a path is checked when it is read, with
+// TestUnsafeNamesAreRefused checks that every name that becomes part of a path is checked when it is read, with
 // its position.
-func TestNamesThatArePathsAreRefused(t *testing.T) {
+func TestUnsafeNamesAreRefused(t *testing.T) {
 	volume := func(kind string) string { return minimal + "  volumes:\n  - name: v\n    " + kind + "\n" }
 	variable := func(from string) string {
 		return minimal + "    env: [{name: A, valueFrom: {" + from + ": {name: %q, key: a}}}]\n"
@@ -48,19 +48,19 @@ func TestNamesThatArePathsAreRefused(t *testing.T) {
 		for _, name := range badNames {
 			m := parsed(t, strings.ReplaceAll(text, "%q", fmt.Sprintf("%q", name)))
 			if reported := problemsOf(m); !strings.Contains(reported, "-:"+place+": ") {
-				t.Errorf("%s: %.20q: no problem there:\n%s", path, name, reported)
+				t.Errorf("%s: %.20q: no problem at this path:\n%s", path, name, reported)
 			} else if len(m.Problems) > 2 || len(strings.Split(reported, "\n")) != len(m.Problems) {
-				t.Errorf("%s: %.20q: more than is wrong:\n%s", path, name, reported)
+				t.Errorf("%s: %.20q: more than one problem:\n%s", path, name, reported)
 			}
 		}
 		if reported := problemsOf(parsed(t, strings.ReplaceAll(text, "%q", `"a-1"`))); strings.Contains(reported, "not valid") {
-			t.Errorf("%s: a good name is refused:\n%s", path, reported)
+			t.Errorf("%s: a valid name is refused:\n%s", path, reported)
 		}
 	}
 }
 
-// TestKeysThatArePathsAreRefused checks the keys of ConfigMaps and Secrets, which become files.
-func TestKeysThatArePathsAreRefused(t *testing.T) {
+// TestUnsafeKeysAreRefused checks the keys of ConfigMaps and Secrets, which become files.
+func TestUnsafeKeysAreRefused(t *testing.T) {
 	for _, place := range []string{"ConfigMap data", "ConfigMap binaryData", "Secret data", "Secret stringData"} {
 		kind, field, _ := strings.Cut(place, " ")
 		text := "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: a}\n" + field + ":\n  %q: YQ==\n"
@@ -82,7 +82,7 @@ func TestKeysThatArePathsAreRefused(t *testing.T) {
 	}
 	m := parsed(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {k: a}\nbinaryData: {k: YQ==}\n")
 	if reported := problemsOf(m); !strings.Contains(reported, "-:4:8: data[k]: is in binaryData, too") {
-		t.Errorf("a key twice:\n%s", reported)
+		t.Errorf("duplicate key:\n%s", reported)
 	}
 }
 
@@ -133,9 +133,9 @@ func TestNamesTooLongForTheLogsAreRefused(t *testing.T) {
 	}
 }
 
-// TestPathsOfTheMachineAreAbsolute checks host paths, because podctl and the runtime have different working
+// TestHostPathsMustBeAbsolute checks host paths, because podctl and the runtime have different working
 // directories.
-func TestPathsOfTheMachineAreAbsolute(t *testing.T) {
+func TestHostPathsMustBeAbsolute(t *testing.T) {
 	for path, good := range map[string]bool{
 		"/srv/x": true,
 		"/":      true,
@@ -154,9 +154,9 @@ func TestPathsOfTheMachineAreAbsolute(t *testing.T) {
 	}
 }
 
-// TestAddressesOfPortsAreAddresses checks addresses of ports, which are passed to CNI plugins and which the API server
+// TestHostIPsMustBeAddresses checks addresses of ports, which are passed to CNI plugins and which the API server
 // does not validate.
-func TestAddressesOfPortsAreAddresses(t *testing.T) {
+func TestHostIPsMustBeAddresses(t *testing.T) {
 	for ip, good := range map[string]bool{
 		"127.0.0.1":    true,
 		"::1":          true,
@@ -199,7 +199,7 @@ func TestMetadataOfObjectsIsChecked(t *testing.T) {
 			t.Errorf("%s:\n%s", kind, reported)
 		}
 		if kind == "Secret" && strings.Contains(reported, "s3 cret") {
-			t.Errorf("told:\n%s", reported)
+			t.Errorf("the value is in the report:\n%s", reported)
 		}
 	}
 }

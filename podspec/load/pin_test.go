@@ -82,7 +82,7 @@ items:
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if strings.Join(left, ", ") != "Secret s, Secret t" {
-		t.Errorf("left out: %v", left)
+		t.Errorf("omitted Secrets: %v", left)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestPinMerge(t *testing.T) {
 	} {
 		_, _, err := accepted(t, head+spec+"\n").Pin(map[string]string{"a:1": "a@sha256:1"})
 		if err == nil || !strings.Contains(err.Error(), "pod default/web: the image a:1 comes from a YAML merge") {
-			t.Errorf("an image %s that comes in by a merge: %v", name, err)
+			t.Errorf("image %s from a merge: %v", name, err)
 		}
 	}
 }
@@ -125,6 +125,6 @@ items:
 - {apiVersion: v1, kind: Pod, metadata: {name: web, labels: *l}, spec: {containers: [{name: a, image: "a:1"}]}}
 `).Pin(pins)
 	if err == nil || !strings.Contains(err.Error(), "write out its aliases") {
-		t.Errorf("an alias of an omitted value: %v", err)
+		t.Errorf("alias of an omitted value: %v", err)
 	}
 }

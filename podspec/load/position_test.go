@@ -46,9 +46,9 @@ spec:
           seconds: 1
 `
 
-// TestTheTwoReadersAgree inserts an unknown field before each line in turn. The strict decoder reports its path, for
+// TestBothReadersAgree inserts an unknown field before each line in turn. The strict decoder reports its path, for
 // which the tree of positions must find that line.
-func TestTheTwoReadersAgree(t *testing.T) {
+func TestBothReadersAgree(t *testing.T) {
 	lines := strings.SplitAfter(strings.TrimSuffix(wide, "\n"), "\n")
 	tried := 0
 	for i, line := range lines {
@@ -66,10 +66,10 @@ func TestTheTwoReadersAgree(t *testing.T) {
 		found.decodeInto(&v1.Pod{})
 		problems := found.problems()
 		if len(problems) != 1 || problems[0].Line != i+1 || problems[0].Column != indent+1 {
-			t.Errorf("the field is in line %d, column %d, and is reported as %v", i+1, indent+1, problems)
+			t.Errorf("want a problem in line %d, column %d: %v", i+1, indent+1, problems)
 		}
 	}
 	if tried < 15 {
-		t.Errorf("only %d places were tried", tried)
+		t.Errorf("only %d positions were tested", tried)
 	}
 }

@@ -12,9 +12,9 @@ func doubling(n int) string {
 		repeat(n, func(i int) string { return fmt.Sprintf("    - {name: A%d, value: $(A%d)$(A%d)}\n", i+1, i, i) })
 }
 
-// TestVariablesThatGrowAreRefused checks that variables above the limits of Linux are refused when they are read,
+// TestExpandingVariablesAreRefused checks that variables above the limits of Linux are refused when they are read,
 // before they are built. The problem names the field, but not the value.
-func TestVariablesThatGrowAreRefused(t *testing.T) {
+func TestExpandingVariablesAreRefused(t *testing.T) {
 	long := strings.Repeat("s3cret", 20_000)
 	objects := "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: big}\ndata:\n" +
 		repeat(10, func(i int) string { return fmt.Sprintf("  K%d: %s\n", i, long[:100_000]) }) +
@@ -84,14 +84,14 @@ func TestVariablesThatGrowAreRefused(t *testing.T) {
 				t.Errorf("want %q:\n%.2000s", c.want, reported)
 			}
 			if made > 600<<20 {
-				t.Errorf("%d bytes are allocated", made)
+				t.Errorf("%d bytes were allocated", made)
 			}
 		})
 	}
 }
 
-// TestVariablesThatFitAreAccepted checks the limits to the last byte.
-func TestVariablesThatFitAreAccepted(t *testing.T) {
+// TestSmallVariablesAreAccepted checks the limits to the last byte.
+func TestSmallVariablesAreAccepted(t *testing.T) {
 	value := strings.Repeat("x", 131072-len("A=")-1)
 	for text, good := range map[string]bool{
 		"    env: [{name: A, value: " + value + "}]\n":  true,

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestProblemsRepeatNothingOfASecret checks that problems have the position and a general reason only.
-func TestProblemsRepeatNothingOfASecret(t *testing.T) {
+// TestProblemsContainNoSecrets checks that problems have the position and a general reason only.
+func TestProblemsContainNoSecrets(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"an alias": {
@@ -104,7 +104,7 @@ func TestProblemsRepeatNothingOfASecret(t *testing.T) {
 				reported = strings.ReplaceAll(reported, "stringData.s3cret", "")
 			}
 			if strings.Contains(reported, "s3cret") || strings.Contains(reported, "5311373") {
-				t.Errorf("told:\n%s", reported)
+				t.Errorf("the value is in the report:\n%s", reported)
 			}
 		})
 	}

@@ -140,7 +140,7 @@ func TestUTF16(t *testing.T) {
 			t.Errorf("%v:\n%s", order, reported)
 		}
 		if reported := problemsOf(parsed(t, encoded(order, minimal)+"a")); !strings.Contains(reported, "is not valid UTF-16: save it as UTF-8") {
-			t.Errorf("%v: half a character:\n%s", order, reported)
+			t.Errorf("%v: cut inside a character:\n%s", order, reported)
 		}
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPullSecretsOfNoUse checks that unusable pull secrets are noted at their reference, and accepted.
-func TestPullSecretsOfNoUse(t *testing.T) {
+// TestUnusablePullSecrets checks that unusable pull secrets are noted at their reference, and accepted.
+func TestUnusablePullSecrets(t *testing.T) {
 	const secrets = `  imagePullSecrets: [{name: fine}, {name: old}, {name: opaque}, {name: empty}]
 ---
 apiVersion: v1
@@ -46,6 +46,6 @@ stringData: {.dockercfg: '{}'}
 			"not kubernetes.io/dockerconfigjson",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("noted:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		t.Errorf("notes:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }

@@ -71,7 +71,7 @@ func TestWorkloads(t *testing.T) {
 		}
 	}
 	if w := withWorkloads(t, deployment).Workloads[0]; w.Deployment.Spec.Strategy.RollingUpdate == nil || w.Meta().UID == "" {
-		t.Errorf("a Deployment without defaults: %+v", w.Deployment)
+		t.Errorf("the Deployment has no defaults: %+v", w.Deployment)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestWorkloadProblems(t *testing.T) {
 		m := withWorkloads(t, c.text)
 		if refused := (*RefusedError)(nil); !errors.As(m.Err(), &refused) ||
 			!strings.Contains(refused.Error(), c.want) || len(refused.Problems) != 1 {
-			t.Errorf("%s: want %q alone in: %v", name, c.want, m.Err())
+			t.Errorf("%s: want only %q in: %v", name, c.want, m.Err())
 		}
 	}
 }
@@ -150,8 +150,8 @@ func TestWorkloadNotes(t *testing.T) {
 	}
 }
 
-// TestWorkloadNotesOfItsOwnFields checks that fields without effect outside of the template are noted too.
-func TestWorkloadNotesOfItsOwnFields(t *testing.T) {
+// TestWorkloadNotesOfOwnFields checks that fields without effect outside of the template are noted too.
+func TestWorkloadNotesOfOwnFields(t *testing.T) {
 	m := withWorkloads(t,
 		strings.Replace(deployment, "replicas: 3", "progressDeadlineSeconds: 3", 1)+
 			"status: {replicas: 3, readyReplicas: 2}\n")
@@ -190,7 +190,7 @@ func TestKindsWithoutEffect(t *testing.T) {
 	} {
 		m := withWorkloads(t, deployment+"---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: web}\n")
 		if m.Err() == nil || !strings.Contains(m.Err().Error(), want) {
-			t.Errorf("an unknown kind: %v, want %s", m.Err(), want)
+			t.Errorf("unknown kind: %v, want %s", m.Err(), want)
 		}
 	}
 	for old, hint := range map[string]string{
@@ -208,7 +208,7 @@ func TestKindsWithoutEffect(t *testing.T) {
 		}
 	}
 	if m := Parse(input.Source{Name: "-", Text: []byte("apiVersion: v1\nkind: Service\nmetadata: {name: web}\n")}); m.Err() == nil {
-		t.Error("a Service was taken where no workloads are")
+		t.Error("a Service was accepted without Loader.Workloads")
 	}
 }
 
@@ -282,10 +282,10 @@ func TestWorkloadObjects(t *testing.T) {
 	m := withWorkloads(t, text)
 	if m.Err() != nil || len(m.Apart) > 0 || len(m.Problems) != 1 ||
 		!strings.HasPrefix(m.Problems[0].Path, "spec.template.spec.containers[0].envFrom[1]") {
-		t.Fatalf("%v, %d objects apart, %v", m.Err(), len(m.Apart), fmt.Sprint(m.Problems))
+		t.Fatalf("%v, %d objects in Apart, %v", m.Err(), len(m.Apart), fmt.Sprint(m.Problems))
 	}
 	if w := m.Workloads[0]; w.Template.Objects.ConfigMaps["one"] == nil {
-		t.Errorf("the template has the objects %+v", w.Template.Objects)
+		t.Errorf("objects of the template %+v", w.Template.Objects)
 	}
 }
 
@@ -318,7 +318,7 @@ spec:
 		}
 	}
 	if err := loadServices(t, "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: old}\n").Err(); err == nil {
-		t.Error("one without a template is taken")
+		t.Error("a ReplicationController without a template was accepted")
 	}
 }
 
@@ -358,13 +358,13 @@ func TestManifestsCannotSetControllers(t *testing.T) {
 		t.Fatal(m.Problems)
 	}
 	if refs := m.Pods[0].Pod.OwnerReferences; len(refs) > 0 {
-		t.Errorf("the pod has %v", refs)
+		t.Errorf("owner references of the pod %v", refs)
 	}
 	if refs := m.Workloads[0].Meta().OwnerReferences; len(refs) > 0 {
-		t.Errorf("the Job has %v", refs)
+		t.Errorf("owner references of the Job %v", refs)
 	}
 	if refs := m.Workloads[0].Template.Pod.OwnerReferences; len(refs) > 0 {
-		t.Errorf("the template has %v", refs)
+		t.Errorf("owner references of the template %v", refs)
 	}
 }
 

@@ -132,12 +132,12 @@ func TestAdmission(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "2")}
 	l.until("two stays rejected", func() bool { return l.rejected(a, "two") })
 	if now := l.checkpoint("two").Rejection; !now.At.Equal(why.At) || events() != 1 || log.count("pod rejected") != 1 {
-		t.Errorf("rejected again: %+v, %d events", now, events())
+		t.Errorf("after another rejection: %+v, %d events", now, events())
 	}
 	c.updates <- []*podspec.Desired{l.sized("one", "3"), l.sized("two", "1")}
 	l.until("two runs", func() bool { return l.running()["two"] != "" })
 	if l.checkpoint("two").Rejection != nil || l.running()["one"] != ids["one"] {
-		t.Error("one was touched, or two has a rejection")
+		t.Error("one was restarted, or two is rejected")
 	}
 
 	ids = l.running()
@@ -147,7 +147,7 @@ func TestAdmission(t *testing.T) {
 	})
 	if cpu := l.checkpoint("two").Applied.Pod.Spec.Containers[0].Resources.Requests.Cpu(); cpu.Value() != 1 ||
 		l.running()["two"] != ids["two"] {
-		t.Errorf("applied is %s, and %v runs", cpu, l.running())
+		t.Errorf("applied cpu %s, running %v", cpu, l.running())
 	}
 	c.updates <- []*podspec.Desired{l.sized("two", "2")}
 	l.until("it is applied once one is gone", func() bool {
@@ -191,7 +191,7 @@ func TestReloadRechecksRejectedPods(t *testing.T) {
 		c.updates <- []*podspec.Desired{l.sized("two", "2")}
 		l.until("one is gone", func() bool { return l.running()["one"] == "" && l.status(a, "one") == nil })
 		if !l.rejected(a, "two") {
-			t.Errorf("%s: two is not rejected any more", name)
+			t.Errorf("%s: two is no longer rejected", name)
 		}
 		stop = ask(l, c, a, stop)
 		l.until("two runs after "+name, func() bool { return l.running()["two"] != "" })
@@ -211,7 +211,7 @@ func TestNewPodsWaitForEarlierPods(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.sized("new", "3")}
 	l.until("new runs in the place of old", func() bool { now := l.running(); return now["new"] != "" && now["old"] == "" })
 	if log.count("pod rejected") > 0 || l.checkpoint("new").Rejection != nil || l.status(a, "new").Rejection != nil {
-		t.Error("it was rejected in between")
+		t.Error("the pod was rejected instead of waiting")
 	}
 }
 
@@ -225,7 +225,7 @@ func TestResourcesFreedDuringAPass(t *testing.T) {
 		l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{d}})
 		due, _, _ := k.workers.Next(at(0))
 		if len(due) != 1 {
-			t.Fatalf("%d passes begin", len(due))
+			t.Fatalf("%d passes due", len(due))
 		}
 		l.agent.admitter.optionsFor("a", nil)
 		if gone {
@@ -236,7 +236,7 @@ func TestResourcesFreedDuringAPass(t *testing.T) {
 		l.agent.admitter.handlePass(at(2), p)
 		k.workers.Done(at(2), "a", p.result())
 		if again, _, _ := k.workers.Next(at(2)); (len(again) == 1) != gone {
-			t.Errorf("room that appeared: %v, passes that begin: %d", gone, len(again))
+			t.Errorf("terminating %v, %d passes due", gone, len(again))
 		}
 	}
 }
@@ -264,7 +264,7 @@ func TestAdmissionOrder(t *testing.T) {
 	}
 	l.agent.reconciler.recordApplied(a)
 	if got := first("a1") + "|" + first("d1"); got != "|b" {
-		t.Errorf("after a was made: %s", got)
+		t.Errorf("order after a was applied: %s", got)
 	}
 	if terminating := l.agent.admitter.optionsFor("a1", nil).Terminating; fmt.Sprint(terminating) != "[b1]" {
 		t.Errorf("terminating: %v", terminating)
@@ -280,12 +280,12 @@ func TestPodInFirstPassIsLeaving(t *testing.T) {
 	want(t, k, 0, "sync a i:1")
 	k.handleSourceUpdate(at(1), update("dir"))
 	if terminating := k.terminating(); !slices.Equal(terminating, []types.UID{"a"}) {
-		t.Errorf("terminating are %v", terminating)
+		t.Errorf("terminating pods %v", terminating)
 	}
 	k.workers.Done(at(2), "a", podworkers.Result{Failed: true})
 	want(t, k, 2, "terminate a")
 	end(k, 3, a, podworkers.Terminate)
 	if terminating := k.terminating(); len(terminating) > 0 {
-		t.Errorf("terminating are %v", terminating)
+		t.Errorf("terminating pods %v", terminating)
 	}
 }

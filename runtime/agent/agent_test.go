@@ -176,7 +176,7 @@ func (l *lab) until(what string, done func() bool) {
 	l.t.Helper()
 	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			l.t.Fatalf("not in time: %s", what)
+			l.t.Fatalf("timeout: %s", what)
 		}
 	}
 }
@@ -209,15 +209,15 @@ func TestAgent(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.manifest("two", "i:1")}
 	l.until("one is gone", func() bool { return l.running()["one"] == "" })
 	if ref := <-c.ended; ref.Name != "one" {
-		t.Errorf("the source hears of the end of %s", ref)
+		t.Errorf("the source is notified of the end of %s", ref)
 	}
 	l.until("the agent is ready", func() bool { s, err := a.Status(t.Context()); return err == nil && s.Ready })
 	if now := l.running(); now["two"] != before["two"] {
-		t.Errorf("another agent has restarted two: %v, before %v", now, before)
+		t.Errorf("the next agent has restarted two: %v, before %v", now, before)
 	}
 	stop()
 	if now := l.running(); now["two"] != before["two"] {
-		t.Error("the end of the agent has ended a pod")
+		t.Error("a pod was stopped at the end of the agent")
 	}
 }
 
@@ -284,7 +284,7 @@ func TestStopPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if now := l.running(); len(now) > 0 {
-		t.Errorf("stopped pods run: %v", now)
+		t.Errorf("pods run after StopPods: %v", now)
 	}
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:2"), l.manifest("two", "i:1")}
 	a.ResumePods(t.Context())
@@ -296,7 +296,7 @@ func TestStopPods(t *testing.T) {
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:2"), l.manifest("two", "i:1")}
 	stop()
 	if now := l.running(); len(now) > 0 {
-		t.Errorf("the agent has ended, and its pods run: %v", now)
+		t.Errorf("pods run after the end of an agent with StopPods: %v", now)
 	}
 	_, stop = l.run(c)
 	l.until("both run with the next agent", func() bool { return len(l.running()) == 2 })

@@ -23,7 +23,7 @@ func (l *life) makes(name, uid string) {
 	l.sendUpdate("two")
 	l.rest(0)
 	if l.runs(l.wants["one"][name].Pod.UID) == nil {
-		l.t.Fatal("it does not run")
+		l.t.Fatal("the container does not run")
 	}
 }
 
@@ -53,16 +53,16 @@ func TestShutdownWaitsForDeletions(t *testing.T) {
 			done := l.agent.stopper.begin(30 * time.Second)
 			l.wake = l.agent.begin(l.ctx)
 			if closed(done) {
-				t.Fatal("the shutdown goes on while a container runs")
+				t.Fatal("the shutdown continues while a container runs")
 			}
 			l.rest(time.Second)
 			if !closed(done) || l.runs("a1") != nil {
-				t.Errorf("after the deletion: closed %t, runs %+v", closed(done), l.runs("a1"))
+				t.Errorf("after the deletion: done %t, running %+v", closed(done), l.runs("a1"))
 			}
 			l.agent.stopper.cancel()
 			l.rest(time.Second)
 			if runs := l.runs("a1") != nil; runs != again {
-				t.Errorf("after the shutdown was canceled it runs: %t", runs)
+				t.Errorf("pod runs after the shutdown was canceled: %t", runs)
 			}
 		})
 	}
@@ -83,6 +83,6 @@ func TestShutdownIgnoresDeletedPods(t *testing.T) {
 	l.wake = l.agent.begin(l.ctx)
 	l.rest(2 * time.Second)
 	if !closed(done) {
-		t.Error("it is waited for")
+		t.Error("the shutdown waits for a deleted pod")
 	}
 }

@@ -50,7 +50,7 @@ func TestEvictions(t *testing.T) {
 	page := httptest.NewRecorder()
 	a.Metrics().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	if !strings.Contains(page.Body.String(), `kubelet_evictions{eviction_signal="memory.available"} 1`) || log.count("pod evicted") != 1 {
-		t.Errorf("%d lines of the eviction, or no metric", log.count("pod evicted"))
+		t.Errorf("%d log lines of the eviction, or no metric", log.count("pod evicted"))
 	}
 	a.evictor.Pressure(t.Context(), []v1.NodeConditionType{v1.NodeDiskPressure})
 	three := l.sized("three", "1")
@@ -67,7 +67,7 @@ func TestEvictions(t *testing.T) {
 	c.updates <- []*podspec.Desired{one, two}
 	l.until("one stays evicted", func() bool { p := l.status(a, "one"); return p != nil && p.Eviction != nil })
 	if l.active(a) != "two" || log.count("pod evicted") != 1 {
-		t.Errorf("active: %s, %d lines", l.active(a), log.count("pod evicted"))
+		t.Errorf("active pods %s, %d log lines", l.active(a), log.count("pod evicted"))
 	}
 	c.updates <- []*podspec.Desired{l.sized("one", "2"), two}
 	l.until("one runs again", func() bool { return l.running()["one"] != "" })
@@ -91,6 +91,6 @@ func TestRefusedEvictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := a.evictor.Evict(t.Context(), podspec.UID("default", "one"), &model.Eviction{}); err == nil {
-		t.Error("a pod was evicted while all stop")
+		t.Error("a pod was evicted while all pods are being stopped")
 	}
 }

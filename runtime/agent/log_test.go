@@ -38,7 +38,7 @@ func TestInterruptedPasses(t *testing.T) {
 	l.logStep(ctx, failed)
 	l.logFailure(&p)
 	if text := out.String(); strings.Count(text, "level=ERROR") != 2 || p.failureText() == "" {
-		t.Errorf("a failure is written as\n%s", text)
+		t.Errorf("log of a failure:\n%s", text)
 	}
 	out.Reset()
 	cancel(executor.ErrOutdated)
@@ -47,12 +47,12 @@ func TestInterruptedPasses(t *testing.T) {
 	l.logFailure(&p)
 	if text := out.String(); strings.Contains(text, "ERROR") ||
 		!strings.Contains(text, "level=INFO msg=\"cut short\"") || p.failureText() != "" {
-		t.Errorf("a pass that is cut short is written as\n%s", text)
+		t.Errorf("log of an interrupted pass:\n%s", text)
 	}
 }
 
-// TestTakeoversAreWritten checks that takeovers are logged once as warnings while a source has them.
-func TestTakeoversAreWritten(t *testing.T) {
+// TestTakeoversAreLogged checks that takeovers are logged once as warnings while a source has them.
+func TestTakeoversAreLogged(t *testing.T) {
 	var out bytes.Buffer
 	l := newLogger(slog.New(slog.NewTextHandler(&out, nil)))
 	one := sources.Takeover("/pods/web.yaml", "pod default/web", time.Time{})

@@ -38,9 +38,9 @@ func TestPreconditionsOfPasses(t *testing.T) {
 	}
 }
 
-// TestPodDeletedByAUser checks that a pod deleted outside the agent is recreated by the pass after the one that
-// finds it gone.
-func TestPodDeletedByAUser(t *testing.T) {
+// TestPodDeletedByAnotherProcess checks that a pod deleted outside the agent is recreated by the pass after the one
+// that finds it gone.
+func TestPodDeletedByAnotherProcess(t *testing.T) {
 	l := newStill(t)
 	l.wants["one"]["a"] = l.manifest("one", "a", "a1", 1)
 	l.sendUpdate("one")
@@ -51,6 +51,6 @@ func TestPodDeletedByAUser(t *testing.T) {
 	l.removes(first).do()
 	l.rest(0)
 	if now := l.runs("a1"); first == nil || now == nil || now == first || l.pods["a1"] == nil {
-		t.Errorf("first %+v ran, and now %+v does", first, now)
+		t.Errorf("container %+v was replaced with %+v", first, now)
 	}
 }

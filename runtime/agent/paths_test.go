@@ -55,9 +55,9 @@ func (l *lab) withHostPath(path string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// TestHostPathThatAppears checks that the pod starts as soon as the directory exists, no matter how many of its parents
-// were missing. The hold and its end are logged once.
-func TestHostPathThatAppears(t *testing.T) {
+// TestCreatedHostPathWakesThePod checks that the pod starts as soon as the directory exists, no matter how many of its
+// parents were missing. The hold and its end are logged once.
+func TestCreatedHostPathWakesThePod(t *testing.T) {
 	l, log := newLab(t), &safeBuffer{}
 	l.log = slog.NewTextHandler(log, nil)
 	c := newChannel()
@@ -99,13 +99,13 @@ func TestHostPathThatAppears(t *testing.T) {
 	l.until("nothing is watched", func() bool { return len(watched()) == 0 })
 	l.until("the end of the hold is written", func() bool { return len(log.lines("no longer held")) == 1 })
 	if held := log.lines("msg=held"); len(held) != 1 {
-		t.Errorf("the log has %q", held)
+		t.Errorf("log lines %q", held)
 	}
 }
 
-// TestNetworkThatBecomesReady checks that a pod that waits for the network of its runtime starts soon after the network
+// TestReadyNetworkWakesThePod checks that a pod that waits for the network of its runtime starts soon after the network
 // is ready. The hold is recorded as one event and one log line, however often the runtime is queried.
-func TestNetworkThatBecomesReady(t *testing.T) {
+func TestReadyNetworkWakesThePod(t *testing.T) {
 	l, log := newLab(t), &safeBuffer{}
 	l.log = slog.NewTextHandler(log, nil)
 	l.server.SetNetwork("no CNI configuration")
@@ -128,6 +128,6 @@ func TestNetworkThatBecomesReady(t *testing.T) {
 		}
 	}
 	if held := log.lines("msg=held"); len(held) != 1 || notified != 1 || err != nil {
-		t.Errorf("%d events, and the log has %q: %v", notified, held, err)
+		t.Errorf("%d events, log lines %q: %v", notified, held, err)
 	}
 }

@@ -71,7 +71,7 @@ func TestWatchOfPods(t *testing.T) {
 	defer stop()
 	next, all := watchPods(t, a)
 	if kind, _ := next(); kind != "INITIAL_SYNC_COMPLETE" {
-		t.Fatalf("the first event is %s", kind)
+		t.Fatalf("first event %s", kind)
 	}
 	receive := func(what, kind string, is func(*v1.Pod) bool) {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestWatchOfPods(t *testing.T) {
 				return
 			}
 			if got != "MODIFIED" {
-				t.Fatalf("%s of %s comes before %s (%s)", got, p.Name, kind, what)
+				t.Fatalf("event %s of %s, want %s (%s)", got, p.Name, kind, what)
 			}
 		}
 	}

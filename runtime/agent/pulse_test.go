@@ -35,12 +35,12 @@ func TestAbandonedTurns(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	a := &Agent{loopState: &loopState{}}
 	if a.IsStuck(now) {
-		t.Error("a resting loop is stuck")
+		t.Error("IsStuck is true for a waiting loop")
 	}
 	if a.pulse.work(now); a.IsStuck(now) || !a.IsStuck(now.Add(1)) {
-		t.Error("only a turn from before the end is stuck")
+		t.Error("IsStuck must be true only for a turn that began before the end")
 	}
 	if a.settings.StopPods = time.Second; a.IsStuck(now.Add(1)) {
-		t.Error("an agent that must stop its pods is left")
+		t.Error("IsStuck is true for an agent that must stop its pods")
 	}
 }

@@ -143,12 +143,12 @@ func TestManifestRemovedDuringFirstPass(t *testing.T) {
 	k.handleSourceUpdate(at(1), update("dir"))
 	want(t, k, 1, "terminate b")
 	if d := k.kept["a"]; d == nil || !d.Stored || a.Stored {
-		t.Errorf("kept is %+v", d)
+		t.Errorf("kept pod %+v", d)
 	}
 	end(k, 2, a, podworkers.Sync)
 	k.handleSourceUpdate(at(3), update("dir"))
 	if d := k.kept["a"]; d == nil || !d.Stored {
-		t.Errorf("after the pass %+v is kept", d)
+		t.Errorf("kept pod after the pass %+v", d)
 	}
 	want(t, k, 3, "")
 	k.handleSourceUpdate(at(4), update("url"))
@@ -181,7 +181,7 @@ func TestOnlyTheOwningSourceDeletesAPod(t *testing.T) {
 		want(t, k, 1, map[bool]string{true: "sync a i:1; sync h i:1; sync o i:1", false: "sync a i:1"}[byHand])
 		end(k, 1, pod("web", "a", "i:1", "dir"), podworkers.Sync)
 		if due := k.resolveIfDue(at(1)); !due.Equal(at(3)) {
-			t.Errorf("what is missing counts at %s", due)
+			t.Errorf("next drop at %s", due)
 		}
 		want(t, k, 2.9, "")
 		k.resolveIfDue(at(3))
@@ -271,7 +271,7 @@ func TestTakeovers(t *testing.T) {
 	}
 	k.handleSourceUpdate(at(7), update("dir", own))
 	if all := k.takeoversOf("dir"); len(all) != 0 {
-		t.Errorf("without the file: %+v", all)
+		t.Errorf("takeovers without the file: %+v", all)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestNameOfAPodAppliedByHand(t *testing.T) {
 	}
 	since := k.problems[0].Since
 	if k.handleSourceUpdate(at(1), update("dir", pod("web", "a", "i:2", "dir"))); since.IsZero() || !k.problems[0].Since.Equal(since) {
-		t.Errorf("it is so since %s, and then since %s", since, k.problems[0].Since)
+		t.Errorf("problem since %s, later since %s", since, k.problems[0].Since)
 	}
 	k.workers.Done(at(1), "h", podworkers.Result{})
 	k.handleRecord(at(2), "h", nil)
@@ -385,7 +385,7 @@ func TestShownWhileDeleted(t *testing.T) {
 			uids = append(uids, string(d.Pod.UID))
 		}
 		if slices.Sort(uids); !slices.Equal(uids, wants) {
-			t.Errorf("%s: %v are shown, want %v", when, uids, wants)
+			t.Errorf("%s: shown pods %v, want %v", when, uids, wants)
 		}
 	}
 	k.handleSourceUpdate(at(0), update("dir", a))
@@ -404,7 +404,7 @@ func TestShownWhileDeleted(t *testing.T) {
 	end(k, 6, a, podworkers.Terminate)
 	shows("it is gone")
 	if len(k.leaving) > 1 {
-		t.Errorf("%d pods are remembered", len(k.leaving))
+		t.Errorf("%d pods are still in leaving", len(k.leaving))
 	}
 }
 
@@ -418,12 +418,12 @@ func TestShownAfterAnEdit(t *testing.T) {
 		before := k.shownPods()[0]
 		k.handleSourceUpdate(at(now), update("dir", d))
 		if shown := k.shownPods(); len(shown) != 1 || shown[0] != before {
-			t.Errorf("%d, before its pass: %d pods are shown, the first has %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
+			t.Errorf("%d, before the pass: %d pods shown, the first with %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
 		}
 		want(t, k, now, "sync a "+d.Pod.Spec.Containers[0].Image)
 		end(k, now, d, podworkers.Sync)
 		if shown := k.shownPods(); len(shown) != 1 || !shown[0].SameManifest(d) {
-			t.Errorf("%d, after its pass: %d pods are shown, the first has %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
+			t.Errorf("%d, after the pass: %d pods shown, the first with %s", second, len(shown), shown[0].Pod.Spec.Containers[0].Image)
 		}
 	}
 }
@@ -497,7 +497,7 @@ func TestUnreadableCheckpointKeepsItsLastVersion(t *testing.T) {
 	k.handleSourceUpdate(at(3), update("dir", pod("web", "w", "i:1", "dir"), a))
 	want(t, k, 3, "")
 	if ref := k.nameHolder(pod("web", "w", "i:1", "dir")); ref == nil || ref.UID != "h" {
-		t.Errorf("web is %v", ref)
+		t.Errorf("nameHolder returns %v", ref)
 	}
 	k.handleRecords(at(4), stored(a), nil)
 	want(t, k, 4, "sync w i:1")

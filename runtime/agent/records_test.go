@@ -17,7 +17,7 @@ func TestIgnoredCheckpoints(t *testing.T) {
 			one.Applied = pod(name, name, "i:1", "workloads")
 			s := c.storedOf(one)
 			if (s.Desired.Owner == "") != want || !s.Desired.Stored {
-				t.Errorf("%s, left alone: %t: owned by %q", name, want, s.Desired.Owner)
+				t.Errorf("%s, ignored %t: owner %q", name, want, s.Desired.Owner)
 			}
 		}
 	}

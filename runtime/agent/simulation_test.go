@@ -523,7 +523,7 @@ func live(t *testing.T, seed uint64) (journal []string) {
 	quiet := l.activity
 	l.rest(4 * time.Minute)
 	if l.activity != quiet {
-		t.Errorf("after everything came to rest: %+v, before %+v", l.activity, quiet)
+		t.Errorf("activity after the simulation became quiet: %+v, before %+v", l.activity, quiet)
 	}
 	return nil
 }
@@ -573,7 +573,7 @@ func TestRandomLives(t *testing.T) {
 	}
 	for _, seed := range all(lives) {
 		if lines := live(t, seed); t.Failed() {
-			t.Fatalf("life %d (PODCTL_LIFE=%d shows all of it) ended so:\n%s", seed, seed,
+			t.Fatalf("life %d failed (PODCTL_LIFE=%d prints all of it):\n%s", seed, seed,
 				strings.Join(lines[max(len(lines)-60, 0):], "\n"))
 		}
 	}
@@ -596,11 +596,11 @@ func TestEventsFollowFromTheSeed(t *testing.T) {
 		one, two := live(t, seed), live(t, seed)
 		for i := range min(len(one), len(two)) {
 			if one[i] != two[i] {
-				t.Fatalf("life %d, line %d: %q, and %q in the same life again", seed, i, one[i], two[i])
+				t.Fatalf("life %d, line %d: %q, in the repetition %q", seed, i, one[i], two[i])
 			}
 		}
 		if len(one) != len(two) || len(one) < 200 {
-			t.Fatalf("life %d: %d lines, and %d in the same life again", seed, len(one), len(two))
+			t.Fatalf("life %d: %d lines, in the repetition %d", seed, len(one), len(two))
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestStatusHasVerdicts(t *testing.T) {
 	p := pods[0].Probes[0]
 	if p.ContainerID != "id" || p.Type != model.Readiness || p.Result != model.ProbeSuccess ||
 		!p.Since.Equal(counted) || !p.LastProbeTime.Equal(counted) || p.Message != record.Message {
-		t.Errorf("the verdict is %+v", p)
+		t.Errorf("probe status %+v", p)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestOperationsOfPasses(t *testing.T) {
 		`kubelet_pod_start_duration_seconds_count 1`, `kubelet_desired_pods{static="true"} 1`,
 	} {
 		if !strings.Contains(w.Body.String(), line+"\n") {
-			t.Errorf("there is no %s in\n%s", line, w.Body)
+			t.Errorf("no %s in\n%s", line, w.Body)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func inLoop[T any](l *lab, a *Agent, see func() T) T {
 	defer cancel()
 	seen, err := call(ctx, a.inbox, see)
 	if err != nil {
-		l.t.Fatal("the loop of the agent does not answer")
+		l.t.Fatal("the loop of the agent is blocked")
 	}
 	return seen
 }
@@ -65,7 +65,7 @@ func TestHungRuntimeDoesNotBlockTheLoop(t *testing.T) {
 	l.until("the runtime is asked", func() bool { return proxy.Count("RuntimeConfig") == 1 })
 	a.inbox <- a.world.Renew
 	if n := inLoop(l, a, func() int { return len(a.reconciler.kept) }); n != 1 {
-		t.Errorf("%d pods are kept", n)
+		t.Errorf("%d kept pods", n)
 	}
 	proxy.Break()
 	stop()
@@ -145,23 +145,23 @@ func TestFailedPassAppliesNothing(t *testing.T) {
 		return l.running()["one"] != "" && inLoop(l, a, func() bool { return len(a.running) == 0 })
 	})
 	for range 20 {
-		proxy.Disturb(runtimetest.Disturbance{Method: "ListPodSandbox", Nth: 1, Fail: codes.Internal, Text: "told to fail"})
+		proxy.Disturb(runtimetest.Disturbance{Method: "ListPodSandbox", Nth: 1, Fail: codes.Internal, Text: "injected failure"})
 	}
 	edit := l.manifest("one", "i:2")
 	c.updates <- []*podspec.Desired{edit}
 	l.until("its pass fails", func() bool {
-		return inLoop(l, a, func() bool { return strings.Contains(a.last[edit.Pod.UID].failure, "told to fail") })
+		return inLoop(l, a, func() bool { return strings.Contains(a.last[edit.Pod.UID].failure, "injected failure") })
 	})
 	if image := inLoop(l, a, func() string { return a.reconciler.asApplied(edit).Pod.Spec.Containers[0].Image }); image != "i:1" {
-		t.Errorf("%s counts as applied", image)
+		t.Errorf("%s is recorded as applied", image)
 	}
 	proxy.Calm()
 	stop()
 }
 
-// TestATakeover checks that the takeover of a pod applied by hand is recorded once as an event of the pod, and in the
+// TestTakeover checks that the takeover of a pod applied by hand is recorded once as an event of the pod, and in the
 // status.
-func TestATakeover(t *testing.T) {
+func TestTakeover(t *testing.T) {
 	l := newLab(t)
 	l.connect()
 	hand := l.manifest("one", "i:1")
@@ -225,7 +225,7 @@ func TestTwoManifestsOfAPod(t *testing.T) {
 	c.updates <- []*podspec.Desired{first, second, l.manifest("two", "i:1")}
 	l.until("another pod runs", func() bool { return l.running()["two"] != "" })
 	if now := l.running()["one"]; reported() != 1 || now != id {
-		t.Errorf("it is reported %d times, and the containers are %s and %s", reported(), id, now)
+		t.Errorf("reported %d times, containers %s and %s", reported(), id, now)
 	}
 	stop()
 }
@@ -245,13 +245,13 @@ func (l *lab) withCredentials(name, image, password string) *podspec.Desired {
 	return d
 }
 
-// TestCorrectedCredentials checks that a failed pull is retried at once with other credentials, and its back-off is
+// TestFixedCredentials checks that a failed pull is retried at once with other credentials, and its back-off is
 // reset.
-func TestCorrectedCredentials(t *testing.T) {
+func TestFixedCredentials(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
 	for range 2 {
-		proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Fail: codes.Internal, Text: "told to fail"})
+		proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Fail: codes.Internal, Text: "injected failure"})
 	}
 	c := newChannel()
 	_, stop := l.run(c)
@@ -269,7 +269,7 @@ func TestCorrectedCredentials(t *testing.T) {
 	l.until("it is tried again", func() bool { return !failure().At.Equal(first.At) })
 	if again := failure(); again.Pause != first.Pause || again.Credentials == first.Credentials ||
 		strings.Contains(again.Credentials, "right") {
-		t.Errorf("the failures are %+v and %+v", first, again)
+		t.Errorf("failures %+v and %+v", first, again)
 	}
 	stop()
 }
@@ -320,7 +320,7 @@ func TestVerdictDuringAPull(t *testing.T) {
 	l.setProbes(1)
 	l.until("it is not ready", func() bool { return l.readiness("one", id) == model.ProbeFailure })
 	if !l.server.Runs(id) {
-		t.Error("the container has been stopped")
+		t.Error("the container was stopped")
 	}
 	stop()
 }
@@ -347,7 +347,7 @@ func TestPodsWithoutContainers(t *testing.T) {
 	l := newLab(t)
 	proxy := l.behindProxy()
 	for range 50 {
-		proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Fail: codes.Internal, Text: "told to fail"})
+		proxy.Disturb(runtimetest.Disturbance{Method: "PullImage", Nth: 1, Fail: codes.Internal, Text: "injected failure"})
 	}
 	c := newChannel()
 	a, stop := l.run(c)

@@ -21,7 +21,7 @@ func TestProofsChangeNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(l.layout.Pod(p.in.Pod.UID).Dir()); !os.IsNotExist(err) || len(l.server.Calls()) > 0 {
-		t.Errorf("the pod's directory: %v, calls %v", err, l.server.Calls())
+		t.Errorf("stat of the pod's directory: %v, calls %v", err, l.server.Calls())
 	}
 }
 
@@ -50,7 +50,7 @@ func TestProofsThatFail(t *testing.T) {
 		}
 		if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != c.reason ||
 			!strings.HasPrefix(e.Message, c.status) || (c.status == "" && !strings.Contains(e.Message, word)) {
-			t.Errorf("%q: written down %+v", word, e)
+			t.Errorf("%q: recorded %+v", word, e)
 		}
 	}
 }
@@ -72,11 +72,11 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 		if err := x.checkTarget(name); (err != nil) != c.found {
-			t.Errorf("the proof of %s: %v", name, err)
+			t.Errorf("check of %s: %v", name, err)
 		}
 	}
 	x.outputs.setStarted("a", "anew")
 	if got, err := x.target("a"); got != "anew" || err != nil {
-		t.Errorf("of this pass %q, %v", got, err)
+		t.Errorf("container started in this pass: %q, %v", got, err)
 	}
 }

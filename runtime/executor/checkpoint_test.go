@@ -32,17 +32,17 @@ func TestCheckpointBeforeTheSteps(t *testing.T) {
 		t.Errorf("after %v: generation %d, started %v, at %s", l.server.Calls(), j.Generation, j.StartTime, j.Endpoint)
 	}
 	if _, sandbox := j.InFlight[state.ThePod]; !sandbox || len(j.InFlight) != 2 || j.InFlight["a"].Resources == nil || j.Backoffs == nil {
-		t.Errorf("about to be created: %+v, back-offs %v", j.InFlight, j.Backoffs)
+		t.Errorf("InFlight %+v, back-offs %v", j.InFlight, j.Backoffs)
 	}
 	started := l.clock.Now()
 	l.apply(onePod())
 	if j = l.checkpoint(p.in.Pod); j.Generation != 1 {
-		t.Errorf("the same manifest is generation %d", j.Generation)
+		t.Errorf("generation %d after the same manifest was applied again", j.Generation)
 	}
 	l.clock.Advance(time.Hour)
 	l.apply(strings.Replace(onePod(), "i:1", "i:2", 1))
 	if j = l.checkpoint(p.in.Pod); j.Generation != 2 || !j.StartTime.Equal(started) || !j.AppliedAt.Equal(l.clock.Now()) {
-		t.Errorf("another manifest is generation %d, started %v, applied %v", j.Generation, j.StartTime, j.AppliedAt)
+		t.Errorf("after another manifest: generation %d, started %v, applied %v", j.Generation, j.StartTime, j.AppliedAt)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestPodMovesToAnotherRuntime(t *testing.T) {
 			t.Fatal(err)
 		}
 		if x.checkpoint.Endpoint != here || x.checkpoint.Generation != 1 {
-			t.Errorf("its records here: %t; it is of %s, generation %d", elsewhere, x.checkpoint.Endpoint, x.checkpoint.Generation)
+			t.Errorf("records in this runtime %t: endpoint %s, generation %d", elsewhere, x.checkpoint.Endpoint, x.checkpoint.Generation)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestUnrecordableStepsDoNotRun(t *testing.T) {
 	_, err := p.run(Options{})
 	if warned := l.warnings(); l.count("RemovePodSandbox") != 1 || len(warned) == 0 ||
 		!strings.Contains(warned[0], "could not be marked as being deleted") {
-		t.Errorf("the deletion: %v, warned %q, calls %v", err, warned, l.server.Calls())
+		t.Errorf("deletion: %v, warnings %q, calls %v", err, warned, l.server.Calls())
 	}
 }
 
@@ -148,20 +148,20 @@ func TestDeletionIsRecordedUntilDone(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	if marked == nil || !marked.At.Equal(l.clock.Now()) || marked.GracePeriodSeconds != p.plan.LongestGrace() {
-		t.Errorf("marked %+v", marked)
+		t.Errorf("deletion mark %+v", marked)
 	}
 	if j := l.checkpoint(ref); j.Applied == nil || j.Deletion == nil {
-		t.Errorf("a deletion that failed was forgotten: %+v", j)
+		t.Errorf("no deletion mark after a failed deletion: %+v", j)
 	}
 	if outcome, err = l.plan(ref, "").run(Options{}); err != nil || outcome.Err() != nil {
 		t.Fatal(err, outcome.Err())
 	}
 	if j := l.checkpoint(ref); j.Applied != nil || j.Generation != 0 {
-		t.Errorf("a pod that is gone is remembered: %+v", j)
+		t.Errorf("a deleted pod still has a checkpoint: %+v", j)
 	}
 	l.plan(ref, "").run(Options{}) //nolint:errcheck // it has nothing to do
 	if j := l.checkpoint(ref); j.Deletion != nil {
-		t.Error("a pod that is not there is being deleted")
+		t.Error("a pod that does not exist has a deletion mark")
 	}
 }
 
@@ -181,9 +181,9 @@ func TestApplyCancelsDeletion(t *testing.T) {
 	}
 }
 
-// TestStartsAreRemembered checks that a failure is recorded with the kubelet's reason until the container starts, and
+// TestStartsAreRecorded checks that a failure is recorded with the kubelet's reason until the container starts, and
 // that each start after an exit increases the restart delay.
-func TestStartsAreRemembered(t *testing.T) {
+func TestStartsAreRecorded(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 1}, runtimetest.Behaviour{StartError: "no such program"})
 	ref := l.apply(onePod()).in.Pod
@@ -198,22 +198,22 @@ func TestStartsAreRemembered(t *testing.T) {
 	j := l.checkpoint(ref)
 	if e := j.StartErrors["a"]; e.Reason != "RunContainerError" || !strings.Contains(e.Message, "no such program") ||
 		!e.At.Equal(l.clock.Now()) {
-		t.Errorf("the failure is %+v", e)
+		t.Errorf("recorded failure %+v", e)
 	}
 	if b := j.Backoffs["a"]; b.Duration != model.BackoffInitial || !b.LastUpdate.Equal(l.clock.Now()) || b.Key == "" {
-		t.Errorf("the restart delay is %+v", b)
+		t.Errorf("restart delay %+v", b)
 	}
 	l.clock.Advance(time.Minute)
 	l.apply(onePod())
 	if j = l.checkpoint(ref); len(j.StartErrors) > 0 || j.Backoffs["a"].Duration != 2*model.BackoffInitial {
-		t.Errorf("after it started: %+v, %+v", j.StartErrors, j.Backoffs)
+		t.Errorf("after a successful start: failures %+v, restart delays %+v", j.StartErrors, j.Backoffs)
 	}
 	// Another definition resets the delay.
 	x := l.plan(model.PodRef{}, strings.Replace(onePod(), "i:1", "i:2", 1)).execution(Options{})
 	other, _ := podspec.FindContainer(x.desired.Pod, "a")
 	x.checkpoint.noteTry(other)
 	if b := x.checkpoint.checkpoint.Backoffs["a"]; b.Duration != model.BackoffInitial {
-		t.Errorf("the delay of another definition is %+v", b)
+		t.Errorf("restart delay of an edited container %+v", b)
 	}
 }
 
@@ -226,13 +226,13 @@ func TestRecordedFailuresContainNoSecrets(t *testing.T) {
 	x.checkpoint.noteFailure("a", model.WithReason("X", errors.New("it says correct horse")))
 	if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != "X" || strings.Contains(e.Message, "correct horse") ||
 		!strings.Contains(e.Message, "it says") {
-		t.Errorf("written down: %+v", e)
+		t.Errorf("recorded: %+v", e)
 	}
 }
 
-// TestHoldsAreRememberedOnce checks that the same hold is recorded once, and that holds that end by time are not
+// TestHoldsAreRecordedOnce checks that the same hold is recorded once, and that holds that end by time are not
 // recorded.
-func TestHoldsAreRememberedOnce(t *testing.T) {
+func TestHoldsAreRecordedOnce(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
 	x.plan.Holds = []plan.Hold{
@@ -240,24 +240,24 @@ func TestHoldsAreRememberedOnce(t *testing.T) {
 		{Container: "b", Reason: model.CrashLoopBackOff, Message: "back-off 10s"},
 	}
 	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() {
-		t.Error("a hold is news the first time, and only then")
+		t.Error("noteHolds must report a change only for a new hold")
 	}
 	if errs := x.checkpoint.checkpoint.StartErrors; len(errs) != 1 || errs["a"].Reason != model.ErrImageNeverPull {
-		t.Errorf("written down: %+v", errs)
+		t.Errorf("recorded: %+v", errs)
 	}
 	x.plan.Holds[0].Message = "another"
 	if !x.checkpoint.noteHolds() {
-		t.Error("another message is not a change")
+		t.Error("noteHolds does not report a new message as a change")
 	}
 	x.plan.Holds[0].Status = "as a kubelet says it"
 	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() || x.checkpoint.checkpoint.StartErrors["a"].Message != "as a kubelet says it" {
-		t.Errorf("written down: %+v", x.checkpoint.checkpoint.StartErrors)
+		t.Errorf("recorded: %+v", x.checkpoint.checkpoint.StartErrors)
 	}
 }
 
-// TestCompletionIsRemembered checks that a finished pod stays finished if the runtime loses its records, also if a pass
+// TestCompletionIsRecorded checks that a finished pod stays finished if the runtime loses its records, also if a pass
 // had nothing else to do.
-func TestCompletionIsRemembered(t *testing.T) {
+func TestCompletionIsRecorded(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second, ExitCode: 3})
 	never := strings.Replace(onePod(), "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
@@ -266,7 +266,7 @@ func TestCompletionIsRemembered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j := l.checkpoint(p.in.Pod); j.Completion != nil {
-		t.Errorf("it runs, and has finished: %+v", j.Completion)
+		t.Errorf("a running pod has a recorded completion: %+v", j.Completion)
 	}
 	l.clock.Advance(time.Minute)
 	p = l.plan(model.PodRef{}, never)
@@ -276,22 +276,22 @@ func TestCompletionIsRemembered(t *testing.T) {
 	}
 	c := l.checkpoint(p.in.Pod).Completion
 	if c == nil || c.Phase != v1.PodFailed || c.DesiredDigest != p.in.Desired.Digest() || !c.At.Equal(l.clock.Now()) {
-		t.Fatalf("written down: %+v", c)
+		t.Fatalf("recorded: %+v", c)
 	}
 	if end := c.Containers["a"]; len(c.Containers) != 1 || end.ExitCode != 3 || end.Reason != "Error" || end.ID == "" ||
 		end.FinishedAt.IsZero() {
-		t.Errorf("how its container ended: %+v", c.Containers)
+		t.Errorf("recorded ends of containers: %+v", c.Containers)
 	}
 	l.clock.Advance(time.Minute)
 	l.apply(never)
 	if again := l.checkpoint(p.in.Pod).Completion; !again.At.Equal(c.At) {
-		t.Errorf("it finished again at %v", again.At)
+		t.Errorf("the time of completion has changed to %v", again.At)
 	}
 }
 
-// TestCompletionIsRememberedBeforeTheTeardown checks that the resources of a finished pod are free before its sandbox
+// TestCompletionIsRecordedBeforeTheTeardown checks that the resources of a finished pod are free before its sandbox
 // is stopped, so that no other pod is rejected.
-func TestCompletionIsRememberedBeforeTheTeardown(t *testing.T) {
+func TestCompletionIsRecordedBeforeTheTeardown(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second})
 	never := strings.Replace(onePod(), "spec:\n", "spec:\n  restartPolicy: Never\n", 1)
@@ -301,20 +301,20 @@ func TestCompletionIsRememberedBeforeTheTeardown(t *testing.T) {
 	l.clock.Advance(time.Minute)
 	p := l.plan(model.PodRef{}, never)
 	if len(p.plan.Steps) == 0 {
-		t.Fatal("there is nothing to stop")
+		t.Fatal("the plan stops nothing")
 	}
 	x := p.execution(Options{})
 	if err := x.checkpoint.begin(); err != nil {
 		t.Fatal(err)
 	}
 	if c := l.checkpoint(p.in.Pod).Completion; c == nil || c.Phase != v1.PodSucceeded {
-		t.Errorf("written down before the first step: %+v", c)
+		t.Errorf("completion recorded before the first step: %+v", c)
 	}
 }
 
-// TestLastRunIsRemembered checks that containers that run after a pass are recorded by ID, and that containers that the
+// TestLastRunIsRecorded checks that containers that run after a pass are recorded by ID, and that containers that the
 // pass stopped are not reported as missing.
-func TestLastRunIsRemembered(t *testing.T) {
+func TestLastRunIsRecorded(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	two := pod("  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1'}]\n")
 	ref := l.apply(two).in.Pod
@@ -384,7 +384,7 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 	x.checkpoint.noteLastRun(&results{})
 	if got := x.checkpoint.checkpoint.LastRun; !slices.Equal(got.Stopped, []string{p.plan.SandboxID}) ||
 		!slices.Equal(got.IPs, []string{"10.0.0.9"}) {
-		t.Errorf("a pass later: %+v", got)
+		t.Errorf("after another pass: %+v", got)
 	}
 }
 
@@ -401,13 +401,13 @@ func TestResetContainers(t *testing.T) {
 	failed := &results{failed: []StepError{{Step: &x.plan.Steps[3]}}}
 	reset, since := x.resetContainers(failed, before, map[string]string{"a": "id", "c": "id", "f": "id"})
 	if !slices.Equal(reset, []string{"b", "e"}) || !slices.Equal(since, []string{"a", "f", "g"}) {
-		t.Errorf("reset are %v, and have run since %v", reset, since)
+		t.Errorf("reset %v, started since %v", reset, since)
 	}
 }
 
-// TestPendingRestartsAreRemembered checks that a stopped container that must run again is recorded until it starts,
+// TestPendingRestartsAreRecorded checks that a stopped container that must run again is recorded until it starts,
 // also over several passes.
-func TestPendingRestartsAreRemembered(t *testing.T) {
+func TestPendingRestartsAreRecorded(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	p := l.apply(onePod())
 	id, other := p.snapshot.Containers[0].Status.GetId(), strings.Replace(onePod(), "i:1", "i:2", 1)
@@ -416,17 +416,17 @@ func TestPendingRestartsAreRemembered(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	if pending := l.checkpoint(p.in.Pod).PendingRestarts; pending["a"] != id {
-		t.Errorf("after a start that failed: %v, want %s", pending, id)
+		t.Errorf("pending restarts after a failed start: %v, want %s", pending, id)
 	}
 	x := l.plan(model.PodRef{}, other).execution(Options{})
 	x.plan.Steps = nil
 	x.checkpoint.notePendingRestarts()
 	if pending := x.checkpoint.checkpoint.PendingRestarts; pending["a"] != id {
-		t.Errorf("a pass that does something else forgets it: %v", pending)
+		t.Errorf("pending restarts after a pass without that step: %v", pending)
 	}
 	l.apply(other)
 	if pending := l.checkpoint(p.in.Pod).PendingRestarts; len(pending) > 0 {
-		t.Errorf("after it started: %v", pending)
+		t.Errorf("pending restarts after the start: %v", pending)
 	}
 }
 
@@ -435,9 +435,9 @@ func resourcePod(cpu string) string {
 	return pod("  containers: [{name: a, image: 'i:1', resources: {limits: {cpu: " + cpu + "}}}]\n")
 }
 
-// TestResourcesInForce checks that the recorded resources are those the container was started or resized with, not
+// TestRecordedResources checks that the recorded resources are those the container was started or resized with, not
 // those of a manifest that is only desired.
-func TestResourcesInForce(t *testing.T) {
+func TestRecordedResources(t *testing.T) {
 	l := newLab(t, "i:1", "i:2")
 	p := l.apply(resourcePod("1"))
 	inForce := func() string {
@@ -446,7 +446,7 @@ func TestResourcesInForce(t *testing.T) {
 		return limits.Cpu().String()
 	}
 	if got := inForce(); got != "1" {
-		t.Errorf("it was started with %s", got)
+		t.Errorf("recorded resources after the start: %s", got)
 	}
 	l.server.Fail(runtimetest.Fault{Method: "UpdateContainerResources", Times: 1, Err: errors.New("injected failure")})
 	outcome, err := l.plan(model.PodRef{}, resourcePod("2")).run(Options{})
@@ -454,20 +454,20 @@ func TestResourcesInForce(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	if got := inForce(); got != "1" {
-		t.Errorf("a resize that failed left %s", got)
+		t.Errorf("recorded resources after a failed resize: %s", got)
 	}
 	l.apply(resourcePod("2"))
 	if got := inForce(); got != "2" {
-		t.Errorf("it was resized to %s", got)
+		t.Errorf("recorded resources after a resize: %s", got)
 	}
 	l.apply(strings.Replace(resourcePod("3"), "i:1", "i:2", 1))
 	if got := inForce(); got != "3" {
-		t.Errorf("it was replaced with %s", got)
+		t.Errorf("recorded resources after a replacement: %s", got)
 	}
 }
 
-// TestResourcesOfPodsAreResizedAtLast checks that the pod's own resources change after the whole plan is done.
-func TestResourcesOfPodsAreResizedAtLast(t *testing.T) {
+// TestResourcesOfPodsAreRecordedLast checks that the pod's own resources change after the whole plan is done.
+func TestResourcesOfPodsAreRecordedLast(t *testing.T) {
 	l := newLab(t, "i:1")
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
 	wanted := &v1.ResourceRequirements{}
@@ -476,7 +476,7 @@ func TestResourcesOfPodsAreResizedAtLast(t *testing.T) {
 	x.checkpoint.noteInFlight(nil)
 	x.checkpoint.noteResizedPod(&results{skipped: []*plan.Step{&x.plan.Steps[1]}})
 	if x.checkpoint.checkpoint.Actuated.Pod != nil {
-		t.Error("the pod was resized, and a container was not")
+		t.Error("the pod's resources are recorded although a resize of a container failed")
 	}
 	x.checkpoint.noteResizedPod(&results{})
 	if x.checkpoint.checkpoint.Actuated.Pod != wanted {
@@ -491,10 +491,10 @@ func TestResourcesWithoutRecord(t *testing.T) {
 	ref, _ := podspec.FindContainer(now, "a")
 	for want, old := range map[string]*v1.Pod{"1": before, "2": {}} {
 		if got := resourcesOf(old, ref); got.Limits.Cpu().String() != want {
-			t.Errorf("it has %s, want %s", got.Limits.Cpu(), want)
+			t.Errorf("recorded cpu limit %s, want %s", got.Limits.Cpu(), want)
 		}
 	}
 	if got := resourcesOf(nil, ref); got.Limits.Cpu().String() != "2" {
-		t.Errorf("without a manifest before it has %s", got.Limits.Cpu())
+		t.Errorf("recorded cpu limit without an earlier manifest: %s", got.Limits.Cpu())
 	}
 }

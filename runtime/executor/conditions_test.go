@@ -25,18 +25,18 @@ func TestConditionsOfAWatchedPod(t *testing.T) {
 	watched := Options{Watched: true}
 	ref, made := pass(watched)
 	if c := l.checkpoint(ref).Conditions; c[v1.PodReady].Status != v1.ConditionFalse || c[v1.PodReady].At.Before(made) {
-		t.Errorf("a new pod: %v", c)
+		t.Errorf("conditions of a new pod: %v", c)
 	}
 	if pass(Options{}); l.checkpoint(ref).Conditions[v1.PodReady].Status != v1.ConditionFalse {
-		t.Error("a pass without watching recorded conditions")
+		t.Error("a pass without Watched recorded conditions")
 	}
 	_, seen := pass(watched)
 	after := l.checkpoint(ref).Conditions
 	if r := after[v1.PodReady]; r.Status != v1.ConditionTrue || r.At.Before(seen) || !after[v1.PodScheduled].At.Before(seen) {
-		t.Errorf("once it runs: %v, seen at %v", after, seen)
+		t.Errorf("conditions once the pod runs: %v, observed at %v", after, seen)
 	}
 	pass(watched)
 	if again := l.checkpoint(ref).Conditions; again[v1.PodReady] != after[v1.PodReady] {
-		t.Errorf("nothing has changed: %v, before %v", again, after)
+		t.Errorf("conditions %v although the pod has not changed, before %v", again, after)
 	}
 }

@@ -40,7 +40,7 @@ func TestStepErrorsNameTheirObject(t *testing.T) {
 func TestReasonsOfErrors(t *testing.T) {
 	cause := errors.New("injected failure")
 	if err := model.WithReason("X", nil); err != nil {
-		t.Errorf("no error became %v", err)
+		t.Errorf("WithReason(nil) = %v, want nil", err)
 	}
 	err := fmt.Errorf("beside: %w", model.WithReason(model.ErrImagePull, cause))
 	if got := model.ReasonOf(err, model.Reason(plan.PullImage)); got != "ErrImagePull" || !errors.Is(err, cause) ||
@@ -48,7 +48,7 @@ func TestReasonsOfErrors(t *testing.T) {
 		t.Errorf("reason %s of %v", got, err)
 	}
 	if got := model.ReasonOf(cause, "PullImage"); got != "PullImage" {
-		t.Errorf("without one the reason is %s", got)
+		t.Errorf("reason of an error without one: %s", got)
 	}
 }
 
@@ -79,10 +79,10 @@ func TestInterruptedSteps(t *testing.T) {
 	step := &plan.Step{Kind: plan.StopContainer, Container: "a"}
 	ended := fmt.Errorf("stopping it: %w", context.Canceled)
 	if got := stepError(model.PodRef{}, step, model.WithReason(model.KillContainerError, ended)); got.Reason != model.Interrupted {
-		t.Errorf("a stop: %s", got.Reason)
+		t.Errorf("reason of a canceled stop: %s", got.Reason)
 	}
 	if got := stepError(model.PodRef{}, step, hookError(ended)); got.Reason != model.PostStartHookError || !got.Stopped {
-		t.Errorf("a hook: %+v", got)
+		t.Errorf("reason of a failed hook: %+v", got)
 	}
 }
 
@@ -93,19 +93,19 @@ func TestAttemptAfterNameInUse(t *testing.T) {
 	taken := reservedOr(errors.New(`name "a_1" is reserved for "x"`), "a", 2)
 	changed := (*StateChangedError)(nil)
 	if !errors.As(taken, &changed) {
-		t.Fatalf("a name that is taken is %v", taken)
+		t.Fatalf("error for a reserved name: %v", taken)
 	}
 	changed.Learn(reserved)
 	if reserved["a"] != 3 {
-		t.Errorf("a lower attempt set it to %d", reserved["a"])
+		t.Errorf("Learn with a lower attempt set it to %d", reserved["a"])
 	}
 	(&StateChangedError{name: "a", attempt: 5, reserved: true}).Learn(reserved)
 	(&StateChangedError{name: "b", attempt: 9, err: errors.New("not found")}).Learn(reserved)
 	if _, learnt := reserved["b"]; reserved["a"] != 5 || learnt {
-		t.Errorf("learnt %v", reserved)
+		t.Errorf("learned %v", reserved)
 	}
 	other := errors.New("disk full")
 	if err := reservedOr(other, "a", 2); err != other { //nolint:errorlint // the same error is expected
-		t.Errorf("another error became %v", err)
+		t.Errorf("reservedOr changed another error to %v", err)
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestKubeletsKeepPodsFromStarting checks that nothing is done if a kubelet would kill what starts, unless the user
+// TestKubeletPreventsStarts checks that nothing is done if a kubelet would kill what starts, unless the user
 // allows it or the plan starts nothing.
-func TestKubeletsKeepPodsFromStarting(t *testing.T) {
+func TestKubeletPreventsStarts(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.kubelet = errors.New("a kubelet runs")
 	p := l.plan(model.PodRef{}, onePod())
@@ -25,7 +25,7 @@ func TestKubeletsKeepPodsFromStarting(t *testing.T) {
 		t.Errorf("%v after %v", err, l.server.Calls())
 	}
 	if j := l.checkpoint(p.in.Pod); j.Applied != nil {
-		t.Error("it was written down")
+		t.Error("the pass wrote a checkpoint")
 	}
 	if outcome, err := p.run(Options{AllowKubelet: true}); err != nil || outcome.Err() != nil {
 		t.Error(err, outcome.Err())
@@ -33,10 +33,10 @@ func TestKubeletsKeepPodsFromStarting(t *testing.T) {
 	p = l.plan(model.PodRef{}, onePod())
 	p.plan.Steps = nil
 	if _, err := p.run(Options{}); err != nil {
-		t.Errorf("a plan that does nothing: %v", err)
+		t.Errorf("empty plan beside a kubelet: %v", err)
 	}
 	if outcome, err := l.plan(p.in.Pod, "").run(Options{}); err != nil || outcome.Err() != nil {
-		t.Errorf("a deletion: %v, %v", err, outcome.Err())
+		t.Errorf("deletion beside a kubelet: %v, %v", err, outcome.Err())
 	}
 }
 
@@ -56,7 +56,7 @@ func TestOrderOfAPass(t *testing.T) {
 	}
 	opts := Options{Planned: func(of *plan.Plan) {
 		if of != p.plan {
-			t.Error("another plan is shown")
+			t.Error("Planned got another plan")
 		}
 		note("planned")
 	}, Begun: func() { note("begun") }}
@@ -70,17 +70,17 @@ func TestOrderOfAPass(t *testing.T) {
 	begun := map[string]bool{}
 	for _, ev := range l.events {
 		if ev.Pod != p.in.Pod {
-			t.Errorf("an event of pod %v", ev.Pod)
+			t.Errorf("event of another pod %v", ev.Pod)
 		}
 		if ev.Kind == StepStarted {
 			begun[ev.Step.ID] = true
 		}
 		if ev.Kind == StepDone && !begun[ev.Step.ID] {
-			t.Errorf("%s was done before it began", ev.Step.ID)
+			t.Errorf("step %s was done before it started", ev.Step.ID)
 		}
 	}
 	if len(begun) != len(p.plan.Steps) {
-		t.Errorf("%d steps began, of %d", len(begun), len(p.plan.Steps))
+		t.Errorf("%d steps started, want %d", len(begun), len(p.plan.Steps))
 	}
 }
 
@@ -104,11 +104,11 @@ func TestInterruptedPassNamesSteps(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if len(outcome.Skipped) == 0 || l.checkpoint(p.in.Pod).Applied == nil {
-		t.Errorf("left %v", outcome.Skipped)
+		t.Errorf("skipped %v", outcome.Skipped)
 	}
 	x := l.plan(p.in.Pod, "").execution(Options{})
 	if err := x.cutOff(ended); err.Error() != "pod default/web: interrupted" {
-		t.Errorf("during nothing: %v", err)
+		t.Errorf("interruption without a running step: %v", err)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestChangedStateEndsThePass(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if j := l.checkpoint(p.in.Pod); j.LastRun == nil || j.LastRun.Sandbox == "" {
-		t.Errorf("remembered %+v", j.LastRun)
+		t.Errorf("LastRun %+v after a changed state", j.LastRun)
 	}
 }
 

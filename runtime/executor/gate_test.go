@@ -14,17 +14,17 @@ func TestSemaphore(t *testing.T) {
 		time.AfterFunc(holdMax/4, leave)
 		slow := c.enter()
 		if waited := time.Since(began); waited != holdMax/4 {
-			t.Errorf("the second one came after %v", waited)
+			t.Errorf("the second stop entered after %v", waited)
 		}
 		last := c.enter()
 		if waited := time.Since(began); waited != holdMax/4+holdMax {
-			t.Errorf("the third one came after %v", waited)
+			t.Errorf("the third stop entered after %v", waited)
 		}
 		slow()
 		last()
 		last()
 		if len(c) != 0 {
-			t.Errorf("%d are still in", len(c))
+			t.Errorf("%d slots are still occupied", len(c))
 		}
 	})
 }

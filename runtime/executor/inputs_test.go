@@ -36,8 +36,8 @@ func loadPod(t *testing.T, text string) *podspec.Desired {
 	return m.Pods[0]
 }
 
-// TestIDsAreNotWaitedForForever checks that the wait for the lock of user IDs can be interrupted.
-func TestIDsAreNotWaitedForForever(t *testing.T) {
+// TestIDAllocationCanBeCanceled checks that the wait for the lock of user IDs can be interrupted.
+func TestIDAllocationCanBeCanceled(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	lock, err := layout.Locks().IDs(t.Context())
 	if err != nil {
@@ -49,6 +49,6 @@ func TestIDsAreNotWaitedForForever(t *testing.T) {
 	cancel()
 	x := &preparer{&subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID)}}
 	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
-		t.Errorf("the sandbox ended with %v", err)
+		t.Errorf("runSandbox with a canceled context: %v", err)
 	}
 }

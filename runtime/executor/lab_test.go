@@ -110,7 +110,7 @@ func (l *lab) apply(text string) *planned {
 			l.t.Fatal(err, outcome.Err())
 		}
 	}
-	l.t.Fatal("there is always something to do")
+	l.t.Fatal("the plan never becomes complete")
 	return nil
 }
 

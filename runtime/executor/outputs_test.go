@@ -22,19 +22,19 @@ func TestOutputsStartWithKeptSandbox(t *testing.T) {
 	}
 	o := newOutputs(&plan.Plan{SandboxID: "new"}, observed)
 	if got := o.sandbox(); got.ID != "new" || len(got.IPs) != 2 || got.IPs[0] != "10.0.0.2" {
-		t.Errorf("the sandbox is %+v", got)
+		t.Errorf("sandbox %+v", got)
 	}
 	if o = newOutputs(&plan.Plan{}, observed); len(o.sandbox().IPs) > 0 || o.sandbox().ID != "" {
-		t.Errorf("before it is created the sandbox is %+v", o.sandbox())
+		t.Errorf("sandbox before its creation: %+v", o.sandbox())
 	}
 }
 
-// TestSandboxMessageIsMadeOnce checks that concurrent starts get the same message.
-func TestSandboxMessageIsMadeOnce(t *testing.T) {
+// TestSandboxMessageIsCreatedOnce checks that concurrent starts get the same message.
+func TestSandboxMessageIsCreatedOnce(t *testing.T) {
 	o := newOutputs(&plan.Plan{SandboxID: "s"}, &model.Observed{})
 	refused := errors.New("no")
 	if _, err := o.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) { return nil, refused }); !errors.Is(err, refused) {
-		t.Errorf("the first try: %v", err)
+		t.Errorf("first call: %v", err)
 	}
 	made := 0
 	got := make([]*runtimeapi.PodSandboxConfig, 8)
@@ -53,7 +53,7 @@ func TestSandboxMessageIsMadeOnce(t *testing.T) {
 	}
 	group.Wait()
 	if made != 1 || slices.ContainsFunc(got, func(c *runtimeapi.PodSandboxConfig) bool { return c == nil || c != got[0] }) {
-		t.Errorf("it was created %d times", made)
+		t.Errorf("the message was made %d times", made)
 	}
 	own := &runtimeapi.PodSandboxConfig{Hostname: "own"}
 	o.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "t"}, config: own})
@@ -67,13 +67,13 @@ func TestReplacementsAreUsedOnce(t *testing.T) {
 	o := newOutputs(&plan.Plan{}, &model.Observed{})
 	o.setCreated("start-a", creation{id: "1"})
 	if made, ok := o.takeCreated("start-b"); ok {
-		t.Errorf("another step got %+v", made)
+		t.Errorf("another step got the creation %+v", made)
 	}
 	if made, ok := o.takeCreated("start-a"); !ok || made.id != "1" {
-		t.Errorf("the step got %+v, %t", made, ok)
+		t.Errorf("the step got the creation %+v, %t", made, ok)
 	}
 	if made, ok := o.takeCreated("start-a"); ok {
-		t.Errorf("the step got it twice: %+v", made)
+		t.Errorf("the step got the creation twice: %+v", made)
 	}
 }
 
@@ -86,11 +86,11 @@ func TestStartedContainers(t *testing.T) {
 	o.dropStarted("b")
 	all := o.allStarted()
 	if len(all) != 1 || all["a"] != "1" || o.startedID("b") != "" {
-		t.Errorf("started are %v", all)
+		t.Errorf("started containers %v", all)
 	}
 	all["c"] = "3"
 	if o.startedID("c") != "" {
-		t.Error("the copy is none")
+		t.Error("allStarted returned the map itself, not a copy")
 	}
 	o.setImage("i:1", model.Image{ID: "sha256:1"})
 	if images := o.allImages(); images["i:1"].ID != "sha256:1" || images["i:2"].ID != "" {

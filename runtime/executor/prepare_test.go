@@ -19,8 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestNamesInUseAreStateChanges checks a runtime with a sandbox or container that was not observed. The pass ends without
-// a failure, and the next plan uses another attempt.
+// TestNamesInUseAreStateChanges checks a runtime with a sandbox or container that was not observed. The pass ends
+// without a failure, and the next plan uses another attempt.
 func TestNamesInUseAreStateChanges(t *testing.T) {
 	for kind, want := range map[plan.Kind]map[string]uint32{plan.RunSandbox: {"": 0}, plan.StartContainer: {"a": 0}} {
 		l := newLab(t, "i:1")
@@ -36,7 +36,7 @@ func TestNamesInUseAreStateChanges(t *testing.T) {
 		reserved := map[string]uint32{}
 		changed.Learn(reserved)
 		if !maps.Equal(reserved, want) {
-			t.Errorf("%s: learnt %v, want %v", kind, reserved, want)
+			t.Errorf("%s: learned %v, want %v", kind, reserved, want)
 		}
 		p.in.Observed.Reserved = reserved
 		if s := (&planned{lab: l, in: p.in, plan: plan.Make(p.in)}).step(kind, ""); s.Attempt != 1 {
@@ -59,10 +59,10 @@ func TestSandboxesSupplyAddresses(t *testing.T) {
 	}
 	made := x.prepare.outputs.sandbox()
 	if detail == "" || made.IPs[0] != detail || made.ID == "" || made.config.GetMetadata().GetName() != "web" {
-		t.Errorf("reported %q, kept %+v", detail, made)
+		t.Errorf("reported %q, stored %+v", detail, made)
 	}
 	if _, begun := x.checkpoint.checkpoint.InFlight[state.ThePod]; begun {
-		t.Error("the sandbox is still about to be created")
+		t.Error("the sandbox is still recorded as in flight")
 	}
 }
 
@@ -81,9 +81,9 @@ func TestSandboxFailures(t *testing.T) {
 	}
 }
 
-// TestPullsThatFail checks that the kubelet's reason is reported and recorded, and that the start after a pull knows
+// TestFailedPulls checks that the kubelet's reason is reported and recorded, and that the start after a pull knows
 // the image.
-func TestPullsThatFail(t *testing.T) {
+func TestFailedPulls(t *testing.T) {
 	l := newLab(t)
 	text := pod("  containers: [{name: a, image: 'absent.local/i:1'}, {name: b, image: 'i:2'}]\n")
 	outcome, err := l.plan(model.PodRef{}, text).run(Options{})
@@ -92,18 +92,18 @@ func TestPullsThatFail(t *testing.T) {
 	}
 	j := l.checkpoint(outcome.Plan.Pod)
 	if e := j.StartErrors["a"]; len(j.StartErrors) != 1 || e.Reason != "ErrImagePull" || e.Message == "" {
-		t.Errorf("written down: %+v", j.StartErrors)
+		t.Errorf("recorded: %+v", j.StartErrors)
 	}
 	if made := l.server.Created().Containers; len(made) != 1 || made[0].GetImage().GetImage() != "sha256:i:2" {
 		t.Errorf("created %v", made)
 	}
 	if len(outcome.Skipped) == 0 {
-		t.Error("the start of a container without its image was tried")
+		t.Error("a container without its image was started")
 	}
 }
 
-// TestImagesThatVanish checks that a pulled image that is not present is an ImageInspectError.
-func TestImagesThatVanish(t *testing.T) {
+// TestVanishedImages checks that a pulled image that is not present is an ImageInspectError.
+func TestVanishedImages(t *testing.T) {
 	l := newLab(t)
 	p := l.plan(model.PodRef{}, onePod())
 	l.server.Fail(runtimetest.Fault{Method: "ImageStatus", Times: 9, Err: errors.New("injected failure")})
@@ -113,9 +113,9 @@ func TestImagesThatVanish(t *testing.T) {
 	}
 }
 
-// TestPulledImagesAreNoted checks that images are recorded, except those that were present before and may belong to
+// TestPulledImagesAreRecorded checks that images are recorded, except those that were present before and may belong to
 // another tool. A failure to record does not fail the pull.
-func TestPulledImagesAreNoted(t *testing.T) {
+func TestPulledImagesAreRecorded(t *testing.T) {
 	always := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', imagePullPolicy: Always", 1)
 	for name, c := range map[string]struct {
 		present []string
@@ -135,7 +135,7 @@ func TestPulledImagesAreNoted(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if names, err := l.layout.PulledImages().List(); names[state.PulledName("sha256:i:1")] != c.want || (err != nil) != c.blocked {
-			t.Errorf("%s: noted are %v %v", name, names, err)
+			t.Errorf("%s: recorded images %v %v", name, names, err)
 		}
 	}
 }
@@ -157,13 +157,13 @@ func TestCgroupsOfPods(t *testing.T) {
 	l.cgroups.Fail(&cgroup.UnavailableError{})
 	if err := x.prepare.applyCgroup(); err != nil || len(l.warnings()) != 1 ||
 		!strings.Contains(l.warnings()[0], "without a cgroup of its own") {
-		t.Errorf("without cgroups: %v, warned %q", err, l.warnings())
+		t.Errorf("on a machine without cgroups: %v, warnings %q", err, l.warnings())
 	}
 }
 
-// TestVolumesThatFail checks that the error names the volume with the kubelet's reason, and that the pod does not start
+// TestFailedVolumes checks that the error names the volume with the kubelet's reason, and that the pod does not start
 // without it.
-func TestVolumesThatFail(t *testing.T) {
+func TestFailedVolumes(t *testing.T) {
 	l := newLab(t, "i:1")
 	text := pod("  containers: [{name: a, image: 'i:1', volumeMounts: [{name: h, mountPath: /h}]}]\n" +
 		"  volumes: [{name: h, hostPath: {path: /not/there/f, type: FileOrCreate}}]\n")

@@ -33,9 +33,9 @@ func written(t *testing.T, r *events.Recorder) *state.History {
 	return h
 }
 
-// TestEventsAreTheKubelets checks that a step is recorded in the kubelet's words, when it begins and when it is done.
+// TestEventsOfTheKubelet checks that a step is recorded in the kubelet's words, when it begins and when it is done.
 // Some steps cause no event.
-func TestEventsAreTheKubelets(t *testing.T) {
+func TestEventsOfTheKubelet(t *testing.T) {
 	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	stop := func(reason model.Reason) plan.Step {
 		return plan.Step{Kind: plan.StopContainer, Container: "a", ContainerID: "id", Reason: reason, Message: "details"}
@@ -91,9 +91,9 @@ func TestEventsAreTheKubelets(t *testing.T) {
 	}
 }
 
-// TestFailuresAreTheKubelets checks that each failure has the kubelet's reason and text. Surprises and canceled steps
-// are no failures, except a canceled hook.
-func TestFailuresAreTheKubelets(t *testing.T) {
+// TestFailureEventsOfTheKubelet checks that each failure has the kubelet's reason and text. Surprises and canceled
+// steps are no failures, except a canceled hook.
+func TestFailureEventsOfTheKubelet(t *testing.T) {
 	cause := errors.New("injected failure")
 	image := plan.Step{Kind: plan.PullImage, Container: "a", Image: "i:1"}
 	a := plan.Step{Kind: plan.StartContainer, Container: "a"}
@@ -181,12 +181,12 @@ func TestFailuresAreTheKubelets(t *testing.T) {
 	stop := &plan.Step{Kind: plan.StopContainer}
 	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepFailed, Step: stop, Err: &StateChangedError{err: cause}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
-		t.Errorf("a change of the runtime is reported as %v", got)
+		t.Errorf("a StateChangedError is recorded as %v", got)
 	}
 	// No pull begins for an invalid name.
 	recordStep(r, &plan.Plan{}, nil, &Event{Kind: StepStarted, Step: &plan.Step{Kind: plan.PullImage, Image: "I:::"}})
 	if got := eventTexts(written(t, r).Events); len(got) > 0 {
-		t.Errorf("no name, and yet %v", got)
+		t.Errorf("events for an invalid image name: %v", got)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestFailureTextsOfTheKubelet(t *testing.T) {
 		"as a kubelet says it":                 fmt.Errorf("spec.containers[0].%w", model.KubeletErrorf("as a kubelet says it")),
 	} {
 		if got := kubeletText(err); got != want {
-			t.Errorf("%s, not %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

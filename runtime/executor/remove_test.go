@@ -32,9 +32,9 @@ func recordOf(id string, attempt uint32) snapshot.Container {
 	}
 }
 
-// TestLogsThatGoWithARecord checks that the logs of a container that left the manifest or never ran are removed, and
+// TestLogsRemovedWithARecord checks that the logs of a container that left the manifest or never ran are removed, and
 // those of older runs. The logs for `logs --previous` stay.
-func TestLogsThatGoWithARecord(t *testing.T) {
+func TestLogsRemovedWithARecord(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs    plan.Logs
 		attempt uint32
@@ -70,7 +70,7 @@ func TestLogsThatGoWithARecord(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := logsIn(t, dir); got != c.want {
-			t.Errorf("%s: %q are left, want %q", name, got, c.want)
+			t.Errorf("%s: remaining logs %q, want %q", name, got, c.want)
 		}
 	}
 }
@@ -130,22 +130,22 @@ func TestTerminationMessagesAreRemovedWithRecords(t *testing.T) {
 	}
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
 	if err = x.remove.removeTerminationMessage(&plan.Step{Container: "a", ContainerID: "another"}); err != nil || len(files()) != 2 {
-		t.Errorf("the record of another container: %v, left %v", err, files())
+		t.Errorf("after removing the record of another container: %v, files %v", err, files())
 	}
 	made, err := x.start.terminationLog("a")
 	if got := files(); err != nil || len(got) != 2 || slices.Contains(got, filepath.Base(orphan)) ||
 		!slices.Contains(got, filepath.Base(made)) {
-		t.Errorf("after another start: %v, %v", got, err)
+		t.Errorf("file of another start: %v, %v", got, err)
 	}
 	step := &plan.Step{Container: "a", ContainerID: p.snapshot.Containers[0].Status.GetId()}
 	if err := x.remove.removeTerminationMessage(step); err != nil || slices.Contains(files(), used[0]) {
-		t.Errorf("the record is removed: %v, left %v", err, files())
+		t.Errorf("after removing the record: %v, files %v", err, files())
 	}
 }
 
-// TestRecordsOutliveTheirFiles checks that a record stays while its files cannot be removed, so that podctl still finds
-// them.
-func TestRecordsOutliveTheirFiles(t *testing.T) {
+// TestFilesAreRemovedBeforeTheirRecord checks that a record stays while its files cannot be removed, so that podctl
+// still finds them.
+func TestFilesAreRemovedBeforeTheirRecord(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.apply(onePod())
 	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
@@ -157,7 +157,7 @@ func TestRecordsOutliveTheirFiles(t *testing.T) {
 	x.plan.Pod.Name = "web"
 	dir, _ := l.layout.Pod(p.in.Pod.UID).TerminationLogs("a").Dir()
 	if err := x.remove.removeContainer(t.Context(), s); err != nil || l.count("RemoveContainer") != 1 || logsIn(t, dir) != "" {
-		t.Errorf("%v after %v, left %q", err, l.server.Calls(), logsIn(t, dir))
+		t.Errorf("%v after %v, remaining logs %q", err, l.server.Calls(), logsIn(t, dir))
 	}
 }
 
@@ -167,8 +167,9 @@ func claimPod(name string) string {
 		"  volumes: [{name: c, persistentVolumeClaim: {claimName: data}}]\n"), "{name: web}", "{name: "+name+"}", 1)
 }
 
-// TestClaimsOutliveTheirPods checks that a claim is removed only on request, if it is known that no other pod uses it.
-func TestClaimsOutliveTheirPods(t *testing.T) {
+// TestClaimsUsedByOtherPodsAreKept checks that a claim is removed only on request, if it is known that no other pod
+// uses it.
+func TestClaimsUsedByOtherPodsAreKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(*lab)
 		options Options
@@ -201,14 +202,14 @@ func TestClaimsOutliveTheirPods(t *testing.T) {
 			t.Errorf("%s: claims %v, %v", name, claims, err)
 		}
 		if got := strings.Join(l.warnings(), "\n"); (got == "") != (c.warning == "") || !strings.Contains(got, c.warning) {
-			t.Errorf("%s: warned %q, want %q", name, got, c.warning)
+			t.Errorf("%s: warnings %q, want %q", name, got, c.warning)
 		}
 	}
 }
 
-// TestClaimsThatAreRefused checks that a claim whose name leads to another directory stays and is reported as a
+// TestRefusedClaims checks that a claim whose name leads to another directory stays and is reported as a
 // failure, and that the checkpoint is removed.
-func TestClaimsThatAreRefused(t *testing.T) {
+func TestRefusedClaims(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
 	p := l.plan(ref, "")
@@ -219,7 +220,7 @@ func TestClaimsThatAreRefused(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	if j := l.checkpoint(ref); j.Applied != nil {
-		t.Error("the pod is remembered")
+		t.Error("the deleted pod still has a checkpoint")
 	}
 }
 
@@ -241,12 +242,12 @@ func TestCgroupsOfAnyQoSAreRemoved(t *testing.T) {
 	}
 	l.cgroups.Fail(nil)
 	if err := x.remove.removeCgroup(t.Context()); err != nil || slices.ContainsFunc(names, l.cgroups.Exists) {
-		t.Errorf("%v: one of %v is left", err, names)
+		t.Errorf("%v: one of the cgroups %v still exists", err, names)
 	}
 }
 
-// TestLogsOfPodsThatGo checks that logs are moved aside, so that the next pod with the name starts at zero.
-func TestLogsOfPodsThatGo(t *testing.T) {
+// TestLogsOfDeletedPods checks that logs are moved aside, so that the next pod with the name starts at zero.
+func TestLogsOfDeletedPods(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
 	logs := l.layout.Pod(ref.UID).Logs("default", "web")
@@ -259,20 +260,20 @@ func TestLogsOfPodsThatGo(t *testing.T) {
 	}
 	aside, err := filepath.Glob(filepath.Join(l.layout.LogRoot, ".deleted", "*", "a", "0.log"))
 	if _, there := logs.Last("a"); there || err != nil || len(aside) != 1 {
-		t.Errorf("there are logs: %t, aside %v, %v", there, aside, err)
+		t.Errorf("logs exist %t, archived %v, %v", there, aside, err)
 	}
 }
 
-// TestSandboxesThatCannotBeStopped checks that the failure has the kubelet's name, and that later steps are left for
+// TestFailedSandboxStops checks that the failure has the kubelet's name, and that later steps are left for
 // the next pass.
-func TestSandboxesThatCannotBeStopped(t *testing.T) {
+func TestFailedSandboxStops(t *testing.T) {
 	l := newLab(t, "i:1")
 	ref := l.apply(onePod()).in.Pod
 	l.server.Fail(runtimetest.Fault{Method: "StopPodSandbox", Times: 1, Err: errors.New("injected failure")})
 	outcome, err := l.plan(ref, "").run(Options{})
 	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "KillPodSandboxError" ||
 		len(outcome.Skipped) == 0 || l.count("RemovePodSandbox") > 0 {
-		t.Errorf("%v, %v, left %d, calls %v", err, outcome.Failed, len(outcome.Skipped), l.server.Calls())
+		t.Errorf("%v, %v, skipped %d, calls %v", err, outcome.Failed, len(outcome.Skipped), l.server.Calls())
 	}
 }
 
@@ -286,11 +287,11 @@ func TestManifestOfHooks(t *testing.T) {
 		"wanted": {subject{desired: wanted, applied: applied}, wanted}, "goes": {subject{applied: applied}, applied},
 	} {
 		if got := c.x.manifest(); got != c.want.Pod {
-			t.Errorf("%s: it is another", name)
+			t.Errorf("%s: got another manifest", name)
 		}
 	}
 	if got := (&subject{}).manifest(); got != nil {
-		t.Errorf("of no manifest: %v", got)
+		t.Errorf("without a manifest: %v", got)
 	}
 }
 
@@ -309,6 +310,6 @@ func TestPassesTrimFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if size := statedir.Size(path); size > 16<<10 {
-		t.Errorf("the message takes %d bytes", size)
+		t.Errorf("the file of the termination message has %d bytes", size)
 	}
 }

@@ -19,7 +19,7 @@ func TestReportsAreSequential(t *testing.T) {
 	reported, inside := 0, 0
 	r := &reporter{pod: model.PodRef{Name: "web"}, now: time.Now, notify: func(ev Event) {
 		if inside++; inside > 1 || ev.Pod.Name != "web" {
-			t.Errorf("%d events at a time, of pod %q", inside, ev.Pod.Name)
+			t.Errorf("%d concurrent events, pod %q", inside, ev.Pod.Name)
 		}
 		time.Sleep(time.Millisecond)
 		reported++
@@ -60,12 +60,12 @@ func TestReportsContainNoSecrets(t *testing.T) {
 		t.Errorf("reported %q, recorded %+v", reported, h.Events)
 	}
 	if text := strings.Join(append(reported, eventTexts(h.Events)...), "\n"); strings.Contains(text, "correct horse") {
-		t.Errorf("a Secret in:\n%s", text)
+		t.Errorf("the events contain a Secret:\n%s", text)
 	}
 }
 
-// TestHistoryThatCannotBeWritten checks that the failure is reported and does not fail the pass.
-func TestHistoryThatCannotBeWritten(t *testing.T) {
+// TestUnwritableEvents checks that the failure is reported and does not fail the pass.
+func TestUnwritableEvents(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	// A file replaces the directory of histories.
 	if err := os.WriteFile(strings.TrimSuffix(layout.Pod("u").History().Path(), "/u.json"), nil, 0o600); err != nil {
@@ -80,18 +80,18 @@ func TestHistoryThatCannotBeWritten(t *testing.T) {
 	}
 	r.write(layout.Pod("u"))
 	if len(reported) != 1 || !strings.HasPrefix(reported[0], "Warning ") || !strings.Contains(reported[0], "the pod's events") {
-		t.Errorf("told %q", reported)
+		t.Errorf("reported %q", reported)
 	}
 }
 
 // TestOutcomeJoinsItsFailures checks that the error of the pass contains each failure, and is nil without one.
 func TestOutcomeJoinsItsFailures(t *testing.T) {
 	if err := (&Outcome{Skipped: []*plan.Step{{ID: "a"}}}).Err(); err != nil {
-		t.Errorf("a step that was skipped is an error: %v", err)
+		t.Errorf("Err of an outcome with a skipped step: %v", err)
 	}
 	first, second := errors.New("first"), errors.New("second")
 	err := (&Outcome{Failed: []StepError{{Step: &plan.Step{}, Err: first}, {Step: &plan.Step{}, Err: second}}}).Err()
 	if !errors.Is(err, first) || !errors.Is(err, second) {
-		t.Errorf("the failures are %v", err)
+		t.Errorf("failures %v", err)
 	}
 }

@@ -86,9 +86,9 @@ func scheduled(steps []plan.Step, notify func(Event), act func(context.Context, 
 	return x
 }
 
-// TestStepsBeginOnceTheyMay checks that a step waits for the end of its needs, or only for the exit where that is
-// enough. Earlier steps are still reported first.
-func TestStepsBeginOnceTheyMay(t *testing.T) {
+// TestStepsBeginOnceTheirNeedsAreMet checks that a step waits for the end of its needs, or only for the exit where that
+// is enough. Earlier steps are still reported first.
+func TestStepsBeginOnceTheirNeedsAreMet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, starts, reported := time.Now(), map[string]time.Duration{}, []string{}
 		var mu sync.Mutex
@@ -150,7 +150,7 @@ func TestStopsUseNoSlot(t *testing.T) {
 		})
 		x.run(t.Context())
 		if most[plan.StartContainer] != maxConcurrent || most[plan.StopContainer] != 2*maxConcurrent {
-			t.Errorf("at a time: %v", most)
+			t.Errorf("concurrent steps %v", most)
 		}
 	})
 }
@@ -210,8 +210,8 @@ func TestInterruptionsSkip(t *testing.T) {
 	}
 }
 
-// TestStateChangesAreNotFailures checks that the pass ends, later steps are skipped, and no step has failed.
-func TestStateChangesAreNotFailures(t *testing.T) {
+// TestChangedStateIsNotAFailure checks that the pass ends, later steps are skipped, and no step has failed.
+func TestChangedStateIsNotAFailure(t *testing.T) {
 	x := scheduled([]plan.Step{{ID: "a", OnFailure: plan.Continue}, waits(plan.Step{ID: "b"}, "a")}, nil,
 		func(context.Context, *plan.Step) (string, error) {
 			return "", &StateChangedError{err: errors.New("gone")}
@@ -221,12 +221,12 @@ func TestStateChangesAreNotFailures(t *testing.T) {
 		t.Errorf("changed %v, failed %v, skipped %v", x.changed, x.failed, x.skipped)
 	}
 	if x.skipped = nil; x.complete() {
-		t.Error("a pass that ended with a changed is complete")
+		t.Error("a pass that ended with a changed state is complete")
 	}
 }
 
-// TestRefusalsAreComplete checks that a refused part is reported as a failure and counts as done.
-func TestRefusalsAreComplete(t *testing.T) {
+// TestRefusalDoesNotFailThePass checks that a refused part is reported as a failure and counts as done.
+func TestRefusalDoesNotFailThePass(t *testing.T) {
 	x := scheduled([]plan.Step{{ID: "a", Kind: plan.RemoveVolume}}, nil,
 		func(context.Context, *plan.Step) (string, error) { return "", nil })
 	x.refuse(&x.plan.Steps[0], errors.New("no"))

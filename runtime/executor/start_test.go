@@ -24,7 +24,8 @@ import (
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// TestLostSandboxIsAStateChange checks that a missing sandbox does not fail the container: another plan creates a sandbox.
+// TestLostSandboxIsAStateChange checks that a missing sandbox does not fail the container: another plan creates a
+// sandbox.
 func TestLostSandboxIsAStateChange(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Second})
@@ -64,13 +65,13 @@ func TestStartFailures(t *testing.T) {
 		}
 		j, name := l.checkpoint(p.in.Pod), outcome.Failed[0].Step.Container
 		if j.StartErrors[name].Reason != reason || len(j.LastRun.Containers) != 1 || j.LastRun.Containers[name] != "" {
-			t.Errorf("%s: written down %+v, %+v", reason, j.StartErrors, j.LastRun)
+			t.Errorf("%s: recorded %+v, %+v", reason, j.StartErrors, j.LastRun)
 		}
 	}
 }
 
-// TestStartIsNotCutOff checks that a start finishes although the user cancels the pass.
-func TestStartIsNotCutOff(t *testing.T) {
+// TestStartIsNotInterrupted checks that a start finishes although the user cancels the pass.
+func TestStartIsNotInterrupted(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
 	x := p.execution(Options{})
@@ -101,7 +102,7 @@ func TestLogsOfStarts(t *testing.T) {
 	// The link is created again during the creation of the container.
 	again := sync.OnceFunc(func() {
 		if linkErr := os.Symlink(elsewhere, log); linkErr != nil {
-			t.Errorf("when the container is created: %v", linkErr)
+			t.Errorf("link to the log while the container is created: %v", linkErr)
 		}
 	})
 	l.server.Fail(runtimetest.Fault{Method: "CreateContainer", Times: 1, Only: func(any) bool { again(); return false }})
@@ -110,7 +111,7 @@ func TestLogsOfStarts(t *testing.T) {
 		t.Fatal(err, outcome.Err(), l.warnings())
 	}
 	if _, err = os.Stat(elsewhere); !os.IsNotExist(err) {
-		t.Errorf("the runtime wrote elsewhere: %v", err)
+		t.Errorf("the runtime's log is missing: %v", err)
 	}
 	links, err := os.ReadDir(l.layout.ContainerLogRoot)
 	if err != nil || len(links) != 1 {
@@ -126,7 +127,7 @@ func TestLogsOfStarts(t *testing.T) {
 	outcome, err = l.plan(model.PodRef{}, onePod()).run(Options{})
 	if warned := l.warnings(); err != nil || outcome.Err() != nil || len(warned) != 1 ||
 		!strings.Contains(warned[0], "linking the log of container a") {
-		t.Errorf("%v, %v, warned %q", err, outcome.Err(), warned)
+		t.Errorf("%v, %v, warnings %q", err, outcome.Err(), warned)
 	}
 }
 
@@ -137,9 +138,9 @@ func hookPod(grace string) string {
 	return strings.Replace(text, "Seconds: 1\n", "Seconds: "+grace+"\n", 1)
 }
 
-// TestPostStartThatFails checks that the container is stopped like any other, with its preStop hook if there is time,
+// TestFailedPostStart checks that the container is stopped like any other, with its preStop hook if there is time,
 // and does not count as started.
-func TestPostStartThatFails(t *testing.T) {
+func TestFailedPostStart(t *testing.T) {
 	for grace, want := range map[string][]string{"1": {"[begin]", "[end]"}, "0": {"[begin]"}} {
 		l := newLab(t, "i:1")
 		var ran []string
@@ -155,22 +156,22 @@ func TestPostStartThatFails(t *testing.T) {
 		}
 		j := l.checkpoint(outcome.Plan.Pod)
 		if !slices.Equal(ran, want) || l.count("StopContainer a") != 1 || len(j.LastRun.Containers) > 0 {
-			t.Errorf("grace %s: ran %v, %d stops, left %v", grace, ran, l.count("StopContainer a"), j.LastRun.Containers)
+			t.Errorf("grace %s: hooks %v, %d stops, LastRun %v", grace, ran, l.count("StopContainer a"), j.LastRun.Containers)
 		}
 		if kept := j.StartErrors["a"]; kept.Reason != model.PostStartHookError ||
 			!strings.HasSuffix(kept.Message, "failed - error: command 'begin' exited with 7") {
-			t.Errorf("grace %s: kept %+v", grace, kept)
+			t.Errorf("grace %s: recorded %+v", grace, kept)
 		}
 		isFailedHook := func(e string) bool { return strings.HasPrefix(e, "Warning FailedPostStartHook a") }
 		if !slices.ContainsFunc(l.history(outcome.Plan.Pod), isFailedHook) {
-			t.Errorf("the history is %q", l.history(outcome.Plan.Pod))
+			t.Errorf("events %q", l.history(outcome.Plan.Pod))
 		}
 	}
 }
 
-// TestPostStartThatIsEnded checks that an agent that exits leaves the container running. If the caller cancels the pass
+// TestCanceledPostStart checks that an agent that exits leaves the container running. If the caller cancels the pass
 // or replaces it by another one, the container is stopped, because it would continue as if its hook had succeeded.
-func TestPostStartThatIsEnded(t *testing.T) {
+func TestCanceledPostStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		watched bool
 		cause   error
@@ -202,9 +203,9 @@ func TestPostStartThatIsEnded(t *testing.T) {
 	}
 }
 
-// TestReplacementsThatAreNotStarted checks that an early replacement is removed if its start is skipped, and that a
+// TestUnstartedReplacements checks that an early replacement is removed if its start is skipped, and that a
 // failed removal is reported.
-func TestReplacementsThatAreNotStarted(t *testing.T) {
+func TestUnstartedReplacements(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
 	x := p.execution(Options{})
@@ -216,14 +217,14 @@ func TestReplacementsThatAreNotStarted(t *testing.T) {
 	x.start.dropCreated(t.Context(), s)
 	x.start.dropCreated(t.Context(), s)
 	if l.count("CreateContainer a") != 1 || l.count("RemoveContainer a") != 1 || len(l.warnings()) > 0 {
-		t.Errorf("calls %v, warned %q", l.server.Calls(), l.warnings())
+		t.Errorf("calls %v, warnings %q", l.server.Calls(), l.warnings())
 	}
 	x.start.createEarly(t.Context(), s)
 	l.server.Fail(runtimetest.Fault{Method: "RemoveContainer", Times: 99, Err: status.Error(codes.Internal, "injected failure")})
 	x.start.dropCreated(t.Context(), s)
 	if warned := l.warnings(); len(warned) != 1 ||
 		!strings.Contains(warned[0], "container a: the container created to replace it could not be removed") {
-		t.Errorf("warned %q", warned)
+		t.Errorf("warnings %q", warned)
 	}
 }
 
@@ -246,8 +247,8 @@ func TestReplacementsOfAnInterruptedPass(t *testing.T) {
 	}
 }
 
-// TestEarlyCreationThatFails checks that the failure is reported when the replacement would start.
-func TestEarlyCreationThatFails(t *testing.T) {
+// TestFailedEarlyCreation checks that the failure is reported when the replacement would start.
+func TestFailedEarlyCreation(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
 	x := p.execution(Options{})
@@ -280,13 +281,13 @@ func TestContainersThatLeftTheManifest(t *testing.T) {
 	}
 	x.start.createEarly(t.Context(), s)
 	if made, ok := x.start.outputs.takeCreated(s.ID); !ok || made.err == nil {
-		t.Errorf("created early: %+v", made)
+		t.Errorf("creation %+v", made)
 	}
 }
 
-// TestDebugContainersBearTheirDefinition checks that the definition is stored on the container, because no manifest has
+// TestDebugContainersAreAnnotated checks that the definition is stored on the container, because no manifest has
 // it. The pass records nothing, because the manifest stays the same.
-func TestDebugContainersBearTheirDefinition(t *testing.T) {
+func TestDebugContainersAreAnnotated(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(model.PodRef{}, onePod())
 	c := &v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debugger", Image: "i:1"}}
@@ -296,10 +297,10 @@ func TestDebugContainersBearTheirDefinition(t *testing.T) {
 	var got v1.EphemeralContainer
 	made := l.server.Created().Containers[0]
 	if err := json.Unmarshal([]byte(made.GetAnnotations()[criconfig.AnnotationDebug]), &got); err != nil || got.Name != "debugger" {
-		t.Errorf("it bears %v, %v", made.GetAnnotations(), err)
+		t.Errorf("annotations %v, %v", made.GetAnnotations(), err)
 	}
 	if j := l.checkpoint(p.in.Pod); j.Applied != nil {
-		t.Error("the manifest of a debug container was written down")
+		t.Error("the manifest with the debug container was recorded")
 	}
 }
 
@@ -323,11 +324,11 @@ func TestStatusWhileAHookRuns(t *testing.T) {
 	status := podstatus.Of(other.in.State())
 	if c := status.ContainerStatuses[0]; status.Phase != v1.PodPending || c.State.Waiting == nil ||
 		c.State.Waiting.Reason != "ContainerCreating" || c.Ready || *c.Started {
-		t.Errorf("while the hook runs: phase %s, container %+v", status.Phase, c)
+		t.Errorf("status while the hook runs: phase %s, container %+v", status.Phase, c)
 	}
 	if waits := other.plan.WaitingFor; !slices.Equal(waits, []string{"the postStart hook of a to finish"}) ||
 		other.plan.Complete || len(other.plan.Steps) > 0 {
-		t.Errorf("the plan of another process waits for %q: %+v", waits, other.plan.Steps)
+		t.Errorf("a plan of another process has WaitingFor %q: %+v", waits, other.plan.Steps)
 	}
 	cancel(ErrOutdated)
 	if err := <-done; !errors.Is(err, ErrOutdated) {
@@ -335,6 +336,6 @@ func TestStatusWhileAHookRuns(t *testing.T) {
 	}
 	after := l.plan(model.PodRef{}, text).in.Observed.Containers[0]
 	if after.Starting || after.State != model.Exited {
-		t.Errorf("after the hook: %+v", after)
+		t.Errorf("status after the hook: %+v", after)
 	}
 }

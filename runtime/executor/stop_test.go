@@ -62,8 +62,8 @@ func TestHooksRunBeforeTheSignal(t *testing.T) {
 	}
 }
 
-// TestHooksThatFail checks that a failed preStop hook is reported and recorded, and does not prevent the stop.
-func TestHooksThatFail(t *testing.T) {
+// TestFailedHooks checks that a failed preStop hook is reported and recorded, and does not prevent the stop.
+func TestFailedHooks(t *testing.T) {
 	l := newLab(t, "i:1")
 	p := l.plan(l.apply(endingPod("10")).in.Pod, "")
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse { return &runtimeapi.ExecSyncResponse{ExitCode: 3} })
@@ -71,15 +71,15 @@ func TestHooksThatFail(t *testing.T) {
 		t.Fatal(err, outcome.Err())
 	}
 	if warned := l.warnings(); len(warned) != 1 || warned[0] != "container a: preStop hook failed: end exited 3" {
-		t.Errorf("warned %q", warned)
+		t.Errorf("warnings %q", warned)
 	}
 	if !slices.Contains(l.history(p.in.Pod), "Warning FailedPreStopHook a: PreStopHook failed: end exited 3") {
-		t.Errorf("the history is %q", l.history(p.in.Pod))
+		t.Errorf("events %q", l.history(p.in.Pod))
 	}
 }
 
-// TestHooksThatTakeTooLong checks that the timeout of the call is not reported as its failure.
-func TestHooksThatTakeTooLong(t *testing.T) {
+// TestHooksLongerThanTheGracePeriod checks that the timeout of the call is not reported as its failure.
+func TestHooksLongerThanTheGracePeriod(t *testing.T) {
 	l := newLab(t, "i:1")
 	x, s := stopOf(t, l, endingPod("2"))
 	l.server.Fail(runtimetest.Fault{Method: "ExecSync", Times: 1, Hangs: true})
@@ -87,18 +87,18 @@ func TestHooksThatTakeTooLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	if warned := l.warnings(); len(warned) != 1 || warned[0] != "container a: preStop hook not completed in the grace period of 2s" {
-		t.Errorf("warned %q", warned)
+		t.Errorf("warnings %q", warned)
 	}
 }
 
-// TestNoTimeForHooks checks that a container without a grace period is stopped without its hook.
-func TestNoTimeForHooks(t *testing.T) {
+// TestZeroGracePeriodRunsNoHook checks that a container without a grace period is stopped without its hook.
+func TestZeroGracePeriodRunsNoHook(t *testing.T) {
 	l := newLab(t, "i:1")
 	x, s := stopOf(t, l, endingPod("10"))
 	s.GracePeriodSeconds = new(int64)
 	if summary, err := x.stop.stopContainer(t.Context(), s); err != nil || l.count("ExecSync") > 0 ||
 		l.count("StopContainer") != 1 || len(l.warnings()) > 0 {
-		t.Errorf("%q, %v after %v, warned %q", summary, err, l.server.Calls(), l.warnings())
+		t.Errorf("%q, %v after %v, warnings %q", summary, err, l.server.Calls(), l.warnings())
 	}
 }
 
@@ -113,10 +113,10 @@ func TestInterruptedHooks(t *testing.T) {
 		return &runtimeapi.ExecSyncResponse{ExitCode: 1}
 	})
 	if _, err := x.stop.stopContainer(ctx, s); !errors.Is(err, ended) || l.count("StopContainer") > 0 || len(l.warnings()) > 0 {
-		t.Errorf("%v after %v, warned %q", err, l.server.Calls(), l.warnings())
+		t.Errorf("%v after %v, warnings %q", err, l.server.Calls(), l.warnings())
 	}
 	if last := l.events[len(l.events)-1]; last.Detail != "runs its preStop hook" {
-		t.Errorf("the last report is %q", last.Detail)
+		t.Errorf("last event %q", last.Detail)
 	}
 }
 
@@ -136,18 +136,18 @@ func TestStopsAreConfirmedByState(t *testing.T) {
 	}
 	nothing := func(*lab) {}
 	if summary, err := stop(runtimetest.Fault{Err: failed, Afterwards: true}, nothing); err != nil || summary != "exited 143 (SIGTERM)" {
-		t.Errorf("the answer was lost: %q, %v", summary, err)
+		t.Errorf("stop with a lost answer: %q, %v", summary, err)
 	}
 	if summary, err := stop(runtimetest.Fault{}, func(l *lab) { l.server.Lose("a") }); err != nil || summary != "" {
-		t.Errorf("its record was lost: %q, %v", summary, err)
+		t.Errorf("stop with a lost record: %q, %v", summary, err)
 	}
 	if _, err := stop(runtimetest.Fault{Err: failed}, nothing); model.ReasonOf(err, "") != "KillContainerError" ||
 		!strings.Contains(err.Error(), failed.Error()) {
-		t.Errorf("it runs on: %v", err)
+		t.Errorf("container that keeps running: %v", err)
 	}
 	if _, err := stop(runtimetest.Fault{Err: failed}, func(l *lab) { l.server.Forget("a") }); err == nil ||
 		!strings.Contains(err.Error(), failed.Error()) {
-		t.Errorf("no one is notified: %v", err)
+		t.Errorf("stop without a step: %v", err)
 	}
 }
 
@@ -223,7 +223,7 @@ func TestExitIsWatchedOnlyIfNeeded(t *testing.T) {
 	}
 	x := &stopper{subject: &subject{plan: &plan.Plan{Steps: steps}}}
 	if !x.exitAwaited(&steps[0]) || x.exitAwaited(&steps[1]) || x.exitAwaited(nil) {
-		t.Error("a start waits for the exit of a, and for the stop of b")
+		t.Error("exitAwaited must be true only for stop-a: start-b waits for the end of stop-b")
 	}
 }
 
@@ -238,9 +238,9 @@ func (p processes) Occupants([]string, string, int) (cgroup.Processes, bool) { r
 func (p processes) Left() bool { return p.left }
 func (processes) Close()       {}
 
-// TestExitsAreSeen checks that a step that waits for an exit continues when no process is left, although the runtime
-// has not answered. Without that information it waits.
-func TestExitsAreSeen(t *testing.T) {
+// TestExitOpensTheGate checks that a step that waits for an exit continues when no process is left, although the
+// runtime has not answered. Without that information it waits.
+func TestExitOpensTheGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		of   processes
 		lose bool
@@ -272,7 +272,7 @@ func TestExitsAreSeen(t *testing.T) {
 		default:
 		}
 		if exited != c.want {
-			t.Errorf("%s: its exit was seen: %t", name, exited)
+			t.Errorf("%s: exit gate open %t", name, exited)
 		}
 	}
 }
@@ -320,13 +320,13 @@ func TestHandlersOfHooks(t *testing.T) {
 			t.Errorf("%s: %q of %q, want %q", name, got, ref.Name, c.want)
 		}
 		if name == "it has left" && (len(ref.Ports) != 1 || ref.Ports[0].ContainerPort != 80) {
-			t.Errorf("its ports are %v", ref.Ports)
+			t.Errorf("ports %v", ref.Ports)
 		}
 	}
 	// On deletion the hooks of the manifest applied last count.
 	x.desired, x.applied = nil, &podspec.Desired{Pod: manifest}
 	if handler, _ := x.preStopHandler(&plan.Step{Container: "a", PreStop: "exec"}); handler == nil {
-		t.Error("a pod that is removed has no hooks")
+		t.Error("the hook of the manifest applied last is not found on deletion")
 	}
 }
 
@@ -338,14 +338,14 @@ func TestKindsOfHooks(t *testing.T) {
 	ended := errors.New("interrupted")
 	cancel(ended)
 	if err := x.run(ctx, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 3600}}, podspec.ContainerRef{}, ""); !errors.Is(err, ended) {
-		t.Errorf("a sleep ended with %v", err)
+		t.Errorf("sleep hook: %v", err)
 	}
 	if err := x.run(t.Context(), &v1.LifecycleHandler{Sleep: &v1.SleepAction{}}, podspec.ContainerRef{}, ""); err != nil {
-		t.Errorf("a sleep of no time: %v", err)
+		t.Errorf("sleep hook of zero seconds: %v", err)
 	}
 	if err := x.run(t.Context(), &v1.LifecycleHandler{}, podspec.ContainerRef{}, ""); err == nil ||
 		!strings.Contains(err.Error(), "exec, httpGet or sleep") {
-		t.Errorf("an empty hook: %v", err)
+		t.Errorf("empty hook: %v", err)
 	}
 }
 
@@ -377,7 +377,7 @@ func TestAddressesOfHooks(t *testing.T) {
 		x := &hooks{&subject{observed: observed, outputs: newOutputs(&plan.Plan{}, observed)}}
 		x.outputs.setSandbox(sandboxOutput{Sandbox: model.Sandbox{ID: "n", State: model.SandboxReady, IPs: []string{"10.0.0.5"}}})
 		if to := x.target(podspec.ContainerRef{}, c.id); to.PodIP != c.want || to.ContainerID != c.id {
-			t.Errorf("%s: the request is sent to %q, not %q", name, to.PodIP, c.want)
+			t.Errorf("%s: request sent to %q, want %q", name, to.PodIP, c.want)
 		}
 	}
 }
@@ -392,6 +392,6 @@ func TestHooksOfDeletedPods(t *testing.T) {
 	x := gone.execution(Options{}).stop.hooks
 	handler, ref := x.preStopHandler(s)
 	if to := x.target(ref, s.ContainerID); handler == nil || ip == "" || to.PodIP != ip {
-		t.Errorf("the hook of %s is sent to %q, not %q", s.ContainerID, to.PodIP, ip)
+		t.Errorf("hook of %s sent to %q, want %q", s.ContainerID, to.PodIP, ip)
 	}
 }

@@ -31,7 +31,7 @@ func (p *planned) runUnchanged(name string) {
 		p.t.Fatal(err)
 	}
 	if diff := cmp.Diff(before, p.remembered()); diff != "" || len(p.plan.Steps) == 0 {
-		p.t.Errorf("%s, %d steps, changed its snapshot:\n%s", name, len(p.plan.Steps), diff)
+		p.t.Errorf("%s: a pass with %d steps changed its snapshot:\n%s", name, len(p.plan.Steps), diff)
 	}
 }
 

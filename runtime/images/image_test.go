@@ -103,9 +103,9 @@ func TestPullTriesCredentialsInTurn(t *testing.T) {
 	}
 }
 
-// TestPullSecretsOfNoUse checks that secrets without credentials do not keep a pull from trying others or an anonymous
+// TestUnusablePullSecrets checks that secrets without credentials do not keep a pull from trying others or an anonymous
 // pull. The error of a failed pull names them.
-func TestPullSecretsOfNoUse(t *testing.T) {
+func TestUnusablePullSecrets(t *testing.T) {
 	opaque, empty := secret("registry.local", "other"), secret("registry.local", "other")
 	opaque.Name, opaque.Type = "opaque", ""
 	empty.Name, empty.Data = "empty", map[string][]byte{v1.DockerConfigKey: []byte("{}")}

@@ -200,7 +200,7 @@ func TestRejectionMessage(t *testing.T) {
 	}
 	b.Others[0].Terminating = true
 	if h := Make(b.input()).Holds[0]; h.Blocking || h.Message != why+"; podctl tries again when pod default/other is gone" {
-		t.Errorf("of one that waits: %+v", h)
+		t.Errorf("hold of a pod that waits for another: %+v", h)
 	}
 }
 
@@ -220,7 +220,7 @@ func TestRefusedEdits(t *testing.T) {
 	ended := &in.Observed.Containers[0]
 	ended.State, ended.ExitCode, ended.FinishedAt = model.Exited, 1, modeltest.Noon().Add(-time.Hour)
 	if got := result(Make(in)); got != "CheckContainer StartContainer OutOfcpu refused" {
-		t.Errorf("with a container that ended: %s", got)
+		t.Errorf("pod with an exited container: %s", got)
 	}
 	for name, other := range map[string]*Input{
 		"one that is rejected": newBench(sized(t, "web", "5")).input(),

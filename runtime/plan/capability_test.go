@@ -57,7 +57,7 @@ func TestMissingCapabilitiesHoldThePod(t *testing.T) {
 			p := makePlan(w)
 			held := slices.ContainsFunc(p.Holds, func(h Hold) bool { return strings.Contains(h.Message, c.want) })
 			if held != (c.want != "") || (c.want == "" && len(p.Holds) > 0) {
-				t.Errorf("holds %+v, %q is wanted", p.Holds, c.want)
+				t.Errorf("holds %+v, want %q", p.Holds, c.want)
 			}
 			if starts := slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Kind == StartContainer }); starts != (c.want == "") {
 				t.Errorf("steps %v", lines(p))
@@ -85,7 +85,7 @@ spec:
 	w.Images["data:1"] = model.Image{}
 	want := []string{"check-log BeforeStart", "run-sandbox SandboxMissing", "start-log NotCreated after run-sandbox,check-log", hold}
 	if diff := cmp.Diff(want, lines(makePlan(w))); diff != "" {
-		t.Errorf("a new pod (-want +got)\n%s", diff)
+		t.Errorf("notes of a new pod (-want +got)\n%s", diff)
 	}
 	w = modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
 	w.Container("s0", "app", 0, model.Running)
@@ -93,15 +93,15 @@ spec:
 	w.Images["data:1"] = model.Image{}
 	w.Desired = modeltest.Load(t, strings.Replace(text, "{name: app,", "{name: app, command: [other],", 1))
 	if diff := cmp.Diff([]string{hold}, lines(makePlan(w))); diff != "" {
-		t.Errorf("a pod that runs (-want +got)\n%s", diff)
+		t.Errorf("notes of a running pod (-want +got)\n%s", diff)
 	}
 	w.Images["data:1"] = model.Image{ID: "sha256:da7a"}
 	if p := makePlan(w); len(p.Holds) > 0 {
-		t.Errorf("an image that is there holds %+v", p.Holds)
+		t.Errorf("pod with a present image has holds %+v", p.Holds)
 	}
 }
 
-func TestPodThatDoesNotFitIsNoted(t *testing.T) {
+func TestPodTooLargeForTheNodeIsNoted(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, specialPod))
 	w.Capacity = v1.ResourceList{v1.ResourceMemory: resource.MustParse("24Gi"), v1.ResourceCPU: resource.MustParse("2")}
 	want := "the pod requests 64Gi of memory, and this machine has 24Gi: a kubelet would refuse it (OutOfmemory)"
@@ -110,8 +110,8 @@ func TestPodThatDoesNotFitIsNoted(t *testing.T) {
 	}
 }
 
-// TestHugePagesThatAreNotThereAreNoted covers a machine with too few huge pages, and a kernel without that size.
-func TestHugePagesThatAreNotThereAreNoted(t *testing.T) {
+// TestMissingHugePagesAreNoted covers a machine with too few huge pages, and a kernel without that size.
+func TestMissingHugePagesAreNoted(t *testing.T) {
 	pages := strings.Replace(specialPod, "requests: {memory: 64Gi}", "limits: {memory: 1Gi, hugepages-2Mi: 64Mi, hugepages-1Gi: 1Gi}", 1)
 	for name, c := range map[string]struct {
 		capacity v1.ResourceList

@@ -22,9 +22,9 @@ func adoptedWorld(t *testing.T) *modeltest.World {
 	return w
 }
 
-// TestAdoptedContainerIsReplacedWhenItChanges checks that the container is kept at first and its adopted definition
+// TestAdoptedContainerIsReplacedAfterAnEdit checks that the container is kept at first and its adopted definition
 // recorded. The next change replaces it, also if the pass before was interrupted.
-func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
+func TestAdoptedContainerIsReplacedAfterAnEdit(t *testing.T) {
 	w := adoptedWorld(t)
 	id := w.Containers[0].ID
 	first := makePlan(w)
@@ -53,7 +53,7 @@ func TestAdoptedContainerIsReplacedWhenItChanges(t *testing.T) {
 	}
 	w.Containers = w.Containers[1:]
 	if p := makePlan(w); len(p.Adopted) > 0 {
-		t.Errorf("one that is gone is kept: %v", p.Adopted)
+		t.Errorf("adopted %v after the container was removed", p.Adopted)
 	}
 }
 
@@ -66,9 +66,9 @@ func TestContainersWithHashAreNotAdopted(t *testing.T) {
 	}
 }
 
-// TestResourcesThatTheRuntimeReports checks that reported resources are compared with the manifest if podctl has no
+// TestReportedResources checks that reported resources are compared with the manifest if podctl has no
 // record. Differences change in place. Without an edit nothing restarts.
-func TestResourcesThatTheRuntimeReports(t *testing.T) {
+func TestReportedResources(t *testing.T) {
 	const given = "{limits: {cpu: 100m, memory: 64Mi}, requests: {cpu: 50m, memory: 32Mi}}"
 	fromRuntime := func(limits, requests v1.ResourceList) *v1.ResourceRequirements {
 		return &v1.ResourceRequirements{Limits: limits, Requests: requests}

@@ -123,7 +123,7 @@ func TestChooseSandbox(t *testing.T) {
 		changes := len(got.cause.diff.Changes)
 		g := verdict{got.killPod, got.createSandbox, got.sandboxID, got.attempt, got.cause.reason, changes}
 		if g != c.want {
-			t.Errorf("%s: %+v, not %+v", name, g, c.want)
+			t.Errorf("%s: got %+v, want %+v", name, g, c.want)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestEditedSandboxStartsAtOnce(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", policy, diff)
 		}
 		if policy == "Never" && (got.sandboxID != "s0" || !got.holds[0].Blocking) {
-			t.Errorf("the sandbox %q is held: %+v", got.sandboxID, got.holds)
+			t.Errorf("sandbox %q, want none; holds %+v", got.sandboxID, got.holds)
 		}
 	}
 }
@@ -279,8 +279,8 @@ func TestOrderOfRestartAll(t *testing.T) {
 	}
 }
 
-// TestNothingLeftToRun checks that a pod in which nothing runs, starts or is kept is stopped.
-func TestNothingLeftToRun(t *testing.T) {
+// TestCompletedContainersStopThePod checks that a pod in which nothing runs, starts or is kept is stopped.
+func TestCompletedContainersStopThePod(t *testing.T) {
 	spec := "  restartPolicy: Never\n  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}}}]\n"
 	w := web(t, spec, "app=Running")
 	w.Probed("app-0-of-s0", model.Liveness, model.ProbeFailure, 0)
@@ -395,8 +395,8 @@ func TestChoosingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNoSandboxForAPodThatHasDoneItsWork checks a pod whose containers all succeeded and whose sandbox is gone.
-func TestNoSandboxForAPodThatHasDoneItsWork(t *testing.T) {
+// TestCompletedPodGetsNoSandbox checks a pod whose containers all succeeded and whose sandbox is gone.
+func TestCompletedPodGetsNoSandbox(t *testing.T) {
 	w := web(t, "  restartPolicy: Always\n  containers: [{name: job, image: i:1, restartPolicy: OnFailure}]\n", "job=Exited")
 	w.Sandboxes[0].State = model.SandboxNotReady
 	w.Memory.LastRun = &model.LastRun{Stopped: []string{"s0"}}
@@ -431,8 +431,8 @@ func TestSandboxesOwnRecordExplainsItsChange(t *testing.T) {
 	}
 }
 
-// TestContainerThatWasNotApplied checks a changed container whose earlier definition is unknown.
-func TestContainerThatWasNotApplied(t *testing.T) {
+// TestEditedSinceUnknownDefinition checks a changed container whose earlier definition is unknown.
+func TestEditedSinceUnknownDefinition(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", ""))).
 		Sandbox("s0", 0, model.SandboxReady).States("x=Running app=Running")
 	w.Memory.Applied = modeltest.Load(t, modeltest.Pod("  containers: [{name: app, image: i:1}]\n"))
@@ -454,10 +454,10 @@ func TestChangesOfAReplacementAreNamed(t *testing.T) {
 		for _, s := range makePlan(w).Steps {
 			named := s.Kind == StartContainer || (s.Kind == StopContainer && !sidecar)
 			if len(s.Changes) > 0 != named || (named && (s.Changes[0].Path != "command" || s.Unchanged == 0)) {
-				t.Errorf("sidecar %t: %s names %v, %d unchanged", sidecar, s.ID, s.Changes, s.Unchanged)
+				t.Errorf("sidecar %t: step %s has changes %v, %d unchanged", sidecar, s.ID, s.Changes, s.Unchanged)
 			}
 			if (s.Kind == StopContainer || s.Kind == StartContainer) && s.Message != `command: + ["b"]` {
-				t.Errorf("sidecar %t: %s says %s", sidecar, s.ID, s.Message)
+				t.Errorf("sidecar %t: step %s has message %s", sidecar, s.ID, s.Message)
 			}
 		}
 	}

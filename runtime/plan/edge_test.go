@@ -18,12 +18,12 @@ func TestNeedsAreListedOnce(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if After() != nil || After("") != nil {
-		t.Error("no steps are some")
+		t.Error("After of no steps returns needs")
 	}
 }
 
-// TestNeedsOfTheParts checks that the phases of a step have separate needs, and that two phases may need the same step.
-func TestNeedsOfTheParts(t *testing.T) {
+// TestNeedsOfPhases checks that the phases of a step have separate needs, and that two phases may need the same step.
+func TestNeedsOfPhases(t *testing.T) {
 	needs := After("check", "pull").
 		with(Edge{Until: Exited}, []string{"stop", "check"}).
 		with(Edge{Phase: Create}, []string{"check", "check"}).
@@ -120,7 +120,7 @@ func TestStepsAreFound(t *testing.T) {
 		{ID: "pull", Kind: PullImage, Container: "a"},
 	} {
 		if l.add(s) != s.ID {
-			t.Error("an id is another one")
+			t.Error("add returns another ID")
 		}
 	}
 	for name, c := range map[string]struct{ got, want []string }{
@@ -134,7 +134,7 @@ func TestStepsAreFound(t *testing.T) {
 		}
 	}
 	if !l.does(RemoveContainer, "1") || l.does(RemoveContainer, "2") {
-		t.Error("another record is removed")
+		t.Error("does matches the removal of another record")
 	}
 }
 
@@ -171,7 +171,7 @@ func TestStepTexts(t *testing.T) {
 		"remove app|0123456789ab  attempt 3":   {Kind: RemoveContainer, Container: "app", ContainerID: id, Attempt: 3},
 	} {
 		if got := s.Kind.Verb() + " " + s.Object() + "|" + s.Detail(); got != want {
-			t.Errorf("%q, not %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestEditsAreListedByWhenTheyTakeEffect(t *testing.T) {
 			w := editedWorld(before, after)
 			p := makePlan(w)
 			if got := recorded(p); len(p.Steps) > 0 || !slices.Equal(got, c.want) || p.Summary.Record != len(c.want) {
-				t.Errorf("%d steps, record %q, not %q", len(p.Steps), got, c.want)
+				t.Errorf("%d steps, record %q, want %q", len(p.Steps), got, c.want)
 			}
 		})
 	}
@@ -213,7 +213,7 @@ func TestRecordedEditsNeedNoStep(t *testing.T) {
 			c.set(w)
 		}
 		if got := recorded(makePlan(w)); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %q, not %q, beside %q", name, got, c.want, lines(makePlan(w)))
+			t.Errorf("%s: edits %q, want %q; steps %q", name, got, c.want, lines(makePlan(w)))
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestRecordContainsNoSecret(t *testing.T) {
 		t.Errorf("%+v", p.Record)
 	}
 	if text := fmt.Sprintf("%+v", p.Record); strings.Contains(text, "hunter2") {
-		t.Errorf("it reveals the secret: %s", text)
+		t.Errorf("the record contains the secret: %s", text)
 	}
 }
 
@@ -258,7 +258,7 @@ func TestRecordContainsNoSecret(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 	if p := makePlan(w); p.Adopts || p.Records() || len(p.Notes) > 0 {
-		t.Errorf("not observed: %v, notes %q", p.Adopts, p.Notes)
+		t.Errorf("adopts an unobserved container: %v, notes %q", p.Adopts, p.Notes)
 	}
 	w.Unrecorded = true
 	if p := makePlan(w); !p.Adopts || !p.Records() || len(p.Notes) != 1 || len(p.Steps) > 0 {
@@ -267,7 +267,7 @@ func TestAdoption(t *testing.T) {
 	fresh := modeltest.New(modeltest.Load(t, modeltest.WebPod))
 	fresh.Unrecorded = true
 	if p := makePlan(fresh); p.Adopts || p.Records() || len(p.Notes) > 0 {
-		t.Errorf("a new pod: %v, notes %q", p.Adopts, p.Notes)
+		t.Errorf("adopts a new pod: %v, notes %q", p.Adopts, p.Notes)
 	}
 }
 

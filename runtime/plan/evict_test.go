@@ -61,7 +61,7 @@ func TestEvicted(t *testing.T) {
 			}
 			for i := range p.Steps {
 				if s := &p.Steps[i]; s.Kind == StopContainer && in.Desired != nil && *s.GracePeriodSeconds != 1 {
-					t.Errorf("%d seconds to stop", *s.GracePeriodSeconds)
+					t.Errorf("grace period %d seconds", *s.GracePeriodSeconds)
 				}
 			}
 		})

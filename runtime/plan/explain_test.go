@@ -42,7 +42,7 @@ func TestKeepsAreInTheOrderOfTheManifest(t *testing.T) {
 			got = append(got, k.Container)
 		}
 		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: %v, not %s", name, got, c.want)
+			t.Errorf("%s: got %v, want %s", name, got, c.want)
 		}
 	}
 	if k := makePlan(web(t, spec, "a=Running b=Running")).Keeps[0]; k.ContainerID != "s0" || k.State != "READY" || k.Message != "10.0.0.2" {
@@ -70,7 +70,7 @@ func TestLater(t *testing.T) {
 		"a=Exited side=Running slow=Exited:1": "app, log (when slow has passed its startup probe)",
 	} {
 		if got := strings.Join(makePlan(web(t, spec, states)).Later, "; "); got != want {
-			t.Errorf("%q: %q, not %q", states, got, want)
+			t.Errorf("%q: got %q, want %q", states, got, want)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestWaitingText(t *testing.T) {
 		t.Errorf("%v", d.waiting)
 	}
 	if (&choice{waiting: []waiting{{}}}).waitsFor("") {
-		t.Error("what waits for all waits for one")
+		t.Error("waitsFor matches a container, but the entry has none")
 	}
 }
 
@@ -310,7 +310,7 @@ func TestSummaryCountsObjects(t *testing.T) {
 	} {
 		p := &Plan{Steps: c.steps}
 		if p.recordObjects(); p.Summary != c.want {
-			t.Errorf("%s: %+v, not %+v", name, p.Summary, c.want)
+			t.Errorf("%s: got %+v, want %+v", name, p.Summary, c.want)
 		}
 	}
 	if got := summarise(&Plan{Holds: make([]Hold, 2), Keeps: make([]Keep, 3)}); got != (Summary{Hold: 2, Keep: 3}) {
@@ -318,8 +318,8 @@ func TestSummaryCountsObjects(t *testing.T) {
 	}
 }
 
-// TestOnlySomeSteps checks that edges to dropped steps are removed, and that the summary counts the rest.
-func TestOnlySomeSteps(t *testing.T) {
+// TestOnlyKeepsWantedSteps checks that edges to dropped steps are removed, and that the summary counts the rest.
+func TestOnlyKeepsWantedSteps(t *testing.T) {
 	p := makePlan(modeltest.New(modeltest.Load(t, modeltest.WebPod)))
 	p.Only(func(s *Step) bool { return s.Kind != CheckContainer })
 	want := []string{"run-sandbox SandboxMissing", "start-seed NotCreated after run-sandbox"}

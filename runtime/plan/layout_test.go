@@ -28,8 +28,8 @@ func stepsOf(p *Plan, kinds ...Kind) []string {
 	return some
 }
 
-// TestCgroupIsMadeBeforeTheSandbox checks that the cgroup is created only if it is known to be missing.
-func TestCgroupIsMadeBeforeTheSandbox(t *testing.T) {
+// TestCgroupIsCreatedBeforeTheSandbox checks that the cgroup is created only if it is known to be missing.
+func TestCgroupIsCreatedBeforeTheSandbox(t *testing.T) {
 	for name, c := range map[string]struct {
 		exists *bool
 		want   string
@@ -266,9 +266,9 @@ func TestStopsOfAPod(t *testing.T) {
 	}
 }
 
-// TestStopHasItsOwnCause checks the cause of a container that would stop even if its pod stayed. The decision is not
+// TestStopKeepsItsOwnCause checks the cause of a container that would stop even if its pod stayed. The decision is not
 // modified.
-func TestStopHasItsOwnCause(t *testing.T) {
+func TestStopKeepsItsOwnCause(t *testing.T) {
 	spec := "  restartPolicy: Never\n" +
 		"  containers: [{name: app, image: i:1, livenessProbe: {exec: {command: [a]}, " +
 		"terminationGracePeriodSeconds: 5}}]\n"
@@ -309,9 +309,9 @@ func TestSandboxesAreStoppedOnce(t *testing.T) {
 	}
 }
 
-// TestResetStopsAndRemovesInTurn checks that no hooks run, that the shortest grace period is used, and that logs of
+// TestResetStopsAndRemovesOneByOne checks that no hooks run, that the shortest grace period is used, and that logs of
 // older runs are removed.
-func TestResetStopsAndRemovesInTurn(t *testing.T) {
+func TestResetStopsAndRemovesOneByOne(t *testing.T) {
 	spec := `  containers:
   - name: app
     image: i:1
@@ -379,7 +379,7 @@ func TestLogsAreRemovedWithRecords(t *testing.T) {
 	}
 	for _, s := range makeDeletion(modeltest.Running(modeltest.Load(t, modeltest.WebPod)), Options{}).Steps {
 		if s.Logs != KeepLogs {
-			t.Errorf("a deletion, which archives logs: %+v", s)
+			t.Errorf("a deletion removes logs instead of archiving them: %+v", s)
 		}
 	}
 }
@@ -492,9 +492,9 @@ func TestDeletionUsesAnnotations(t *testing.T) {
 	}
 }
 
-// TestDeletionOfNothing checks that a pod that was never applied and does not exist needs no steps. An applied pod
+// TestDeletionOfAMissingPod checks that a pod that was never applied and does not exist needs no steps. An applied pod
 // leaves files.
-func TestDeletionOfNothing(t *testing.T) {
+func TestDeletionOfAMissingPod(t *testing.T) {
 	w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
 	if p := makeDeletion(w, Options{}); len(p.Steps) > 0 || !p.Complete {
 		t.Errorf("%v", lines(p))
@@ -506,13 +506,13 @@ func TestDeletionOfNothing(t *testing.T) {
 	}
 	for claims, want := range map[bool]string{false: "the pod is deleted", true: "the pod is deleted, with its claims"} {
 		if got := makeDeletion(w, Options{RemoveVolumes: claims}).Steps[0].Message; got != want {
-			t.Errorf("claims %t: %s", claims, got)
+			t.Errorf("RemoveVolumes %t: %s", claims, got)
 		}
 	}
 }
 
-// TestDeletionThatHasBegunIsNotTakenBack checks that podctl's own copy of a manifest does not cancel a deletion.
-func TestDeletionThatHasBegunIsNotTakenBack(t *testing.T) {
+// TestStoredManifestDoesNotCancelADeletion checks that podctl's own copy of a manifest does not cancel a deletion.
+func TestStoredManifestDoesNotCancelADeletion(t *testing.T) {
 	for stored, held := range map[bool]bool{true: true, false: false} {
 		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 		w.Memory.Deletion, w.Desired.Stored = &model.Deletion{}, stored
@@ -533,7 +533,7 @@ func TestHeldPodGetsNoSteps(t *testing.T) {
 	w.End("app", 1, time.Hour)
 	p := makePlan(w)
 	if p.KillPod || p.CreateSandbox || len(p.Steps) > 0 || len(p.Holds) != 1 || p.Complete {
-		t.Errorf("kill %t, create %t: %v", p.KillPod, p.CreateSandbox, lines(p))
+		t.Errorf("KillPod %t, CreateSandbox %t: %v", p.KillPod, p.CreateSandbox, lines(p))
 	}
 	if p.SandboxID != "s0" || p.Attempt != 1 {
 		t.Errorf("sandbox %s, attempt %d", p.SandboxID, p.Attempt)
@@ -562,13 +562,13 @@ func TestEffectOfFailures(t *testing.T) {
 	for _, w := range []*modeltest.World{recreated, changed} {
 		for _, s := range makePlan(w).Steps {
 			if seen[s.Kind] = true; s.OnFailure != want[s.Kind] {
-				t.Errorf("%s: %s, not %s", s.ID, s.OnFailure, want[s.Kind])
+				t.Errorf("%s: got %s, want %s", s.ID, s.OnFailure, want[s.Kind])
 			}
 		}
 	}
 	for kind := range want {
 		if !seen[kind] {
-			t.Errorf("no step of kind %s was looked at", kind)
+			t.Errorf("no step of kind %s was tested", kind)
 		}
 	}
 	for _, s := range makeDeletion(recreated, Options{}).Steps {

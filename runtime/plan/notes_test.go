@@ -60,7 +60,7 @@ func TestStaleVolumesAreNoted(t *testing.T) {
 		t.Errorf("recorded %q", got)
 	}
 	if p := makePlan(web(t, fmt.Sprintf(spec, "none"), "")); len(p.Notes) > 0 || len(p.Holds) != 1 || p.Holds[0].Message != lacks {
-		t.Errorf("one that does not run: %q, %+v", p.Notes, p.Holds)
+		t.Errorf("container that does not run: notes %q, holds %+v", p.Notes, p.Holds)
 	}
 }
 
@@ -77,6 +77,6 @@ func TestRunningContainersWithFaultsAreNoted(t *testing.T) {
 	w = web(t, "  containers: [{name: a, image: i:1}]\n", "")
 	w.Faults = map[string]model.Fault{"a": fault}
 	if p := makePlan(w); len(p.Notes) > 0 || len(p.Holds) != 1 {
-		t.Errorf("one that does not run: %q, %+v", p.Notes, p.Holds)
+		t.Errorf("container that does not run: notes %q, holds %+v", p.Notes, p.Holds)
 	}
 }

@@ -92,9 +92,9 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// TestObjectsOfRemains checks that the containers of a deleted pod end before its sandbox, and that leftovers come
+// TestObjectsOfLeftovers checks that the containers of a deleted pod end before its sandbox, and that leftovers come
 // last.
-func TestObjectsOfRemains(t *testing.T) {
+func TestObjectsOfLeftovers(t *testing.T) {
 	in := inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)))
 	in.Desired = nil
 	var names []string

@@ -296,7 +296,7 @@ func TestMake(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if again := makePlan(w); !sameJSON(t, p, again) {
-				t.Error("the same input gave another plan")
+				t.Error("two plans from the same input differ")
 			}
 			checkOrder(t, p)
 		})
@@ -324,11 +324,11 @@ func checkOrder(t *testing.T, p *Plan) {
 		s := &p.Steps[i]
 		for _, e := range s.Needs {
 			if !slices.Contains(seen, e.Step) {
-				t.Errorf("%s comes after %s, which is not before it", s.ID, e.Step)
+				t.Errorf("step %s needs %s, which is not listed before it", s.ID, e.Step)
 			}
 		}
 		if slices.Contains(seen, s.ID) {
-			t.Errorf("the id %s is given twice", s.ID)
+			t.Errorf("two steps have the id %s", s.ID)
 		}
 		seen = append(seen, s.ID)
 	}
@@ -358,14 +358,14 @@ spec:
 	}
 	for _, w := range []*modeltest.World{absent, resized} {
 		if p := makePlan(w); len(p.Steps) < 5 {
-			t.Errorf("there is little to do: %v", lines(p))
+			t.Errorf("the plan has too few steps for this test: %v", lines(p))
 		} else {
 			checkOrder(t, p)
 		}
 	}
 }
 
-func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
+func TestDeletionStopsInOrderAndRemovesEverything(t *testing.T) {
 	d := modeltest.Load(t,
 		strings.Replace(modeltest.WebPod, "{name: seed, image: i:1}", "{name: seed, image: i:1, restartPolicy: Always}",
 			1))
@@ -386,7 +386,7 @@ func TestDeletionStopsInOrderAndRemovesAll(t *testing.T) {
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Kind == RemoveContainer &&
 			!slices.Equal(s.Needs.steps(), []string{"stop-app-0-of-s0", "stop-seed-0-of-s0"}) {
-			t.Errorf("%s comes after %v: the ends of all containers, and no others", s.ID, s.Needs)
+			t.Errorf("step %s needs %v, want exactly the stops of all containers", s.ID, s.Needs)
 		}
 	}
 	for _, kind := range []Kind{RemoveContainer, RemoveSandbox, RemoveVolume, RemoveCgroup, ArchiveLogs} {
@@ -412,13 +412,14 @@ func TestSidecarsDoNotWaitForDebugContainers(t *testing.T) {
 	w.Memory.Applied = d
 	for _, s := range makeDeletion(w, Options{}).Steps {
 		if s.Container == "seed" && s.Kind == StopContainer && !slices.Equal(s.Needs.Of(Stop).steps(), []string{"stop-app-0-of-s0"}) {
-			t.Errorf("the sidecar ends after %v", s.Needs)
+			t.Errorf("the sidecar's stop needs %v", s.Needs)
 		}
 	}
 }
 
-// TestHooksRunInAPodThatEnds checks that a pod that ends has a second for its hooks, even with a grace period of zero.
-func TestHooksRunInAPodThatEnds(t *testing.T) {
+// TestHooksRunInATerminatingPod checks that a pod that ends has a second for its hooks, even with a grace period of
+// zero.
+func TestHooksRunInATerminatingPod(t *testing.T) {
 	d := modeltest.Load(t,
 		strings.Replace(modeltest.WebPod, "{name: app, image: i:1}",
 			"{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}", 1))
@@ -429,7 +430,7 @@ func TestHooksRunInAPodThatEnds(t *testing.T) {
 	for hook, opts := range map[string]Options{"exec": {}, "": {GracePeriod: &none}} {
 		for _, s := range makeDeletion(w, opts).Steps {
 			if s.Container == "app" && s.Kind == StopContainer && s.PreStop != hook {
-				t.Errorf("with %v: the hook %q, not %q", opts.GracePeriod, s.PreStop, hook)
+				t.Errorf("grace period %v: hook %q, want %q", opts.GracePeriod, s.PreStop, hook)
 			}
 		}
 	}
@@ -443,13 +444,13 @@ func TestPostStartBlocksLaterContainers(t *testing.T) {
 	w.Container("s0", "seed", 0, model.Exited)
 	for _, line := range lines(makePlan(w)) {
 		if strings.HasPrefix(line, "start-log") && !strings.Contains(line, "start-app") {
-			t.Errorf("%s: it must wait for the hook of app", line)
+			t.Errorf("%s does not wait for the hook of app", line)
 		}
 	}
 }
 
-// TestNoTimeIsTooLong uses a manifest with more seconds than a duration holds.
-func TestNoTimeIsTooLong(t *testing.T) {
+// TestLongGracePeriodsDoNotOverflow uses a manifest with more seconds than a duration holds.
+func TestLongGracePeriodsDoNotOverflow(t *testing.T) {
 	d := modeltest.Load(t, modeltest.WebPod)
 	forever := int64(1) << 60
 	d.Pod.Spec.TerminationGracePeriodSeconds = &forever
@@ -457,10 +458,10 @@ func TestNoTimeIsTooLong(t *testing.T) {
 	w.Memory.Applied = d
 	for _, s := range makeDeletion(w, Options{}).Steps {
 		if s.Kind == StopContainer && (model.Seconds(*s.GracePeriodSeconds) <= 0 || time.Duration(*s.GracePeriodSeconds)*time.Second <= 0) {
-			t.Errorf("%s is given %d seconds", s.ID, *s.GracePeriodSeconds)
+			t.Errorf("step %s has a grace period of %d seconds", s.ID, *s.GracePeriodSeconds)
 		}
 	}
 	if model.Seconds(forever) <= 0 {
-		t.Error("time runs backwards")
+		t.Error("the longest grace period overflows")
 	}
 }

@@ -101,8 +101,8 @@ func TestMissingReferencesHoldAStart(t *testing.T) {
 	}
 }
 
-// TestVolumeThatIsMissingHoldsAll checks that every container needs the pod's volumes.
-func TestVolumeThatIsMissingHoldsAll(t *testing.T) {
+// TestMissingVolumeHoldsAllContainers checks that every container needs the pod's volumes.
+func TestMissingVolumeHoldsAllContainers(t *testing.T) {
 	w := modeltest.New(
 		modeltest.Load(t,
 			modeltest.Pod(
@@ -164,7 +164,7 @@ func TestKnownFaultsHold(t *testing.T) {
 		d := decided(w, c.opts)
 		got := decisionText(d)
 		if !slices.Contains(got, c.want) || (len(d.holds) > 0) == (len(d.kills) > 0) {
-			t.Errorf("%s: %q, want %q and a stop only for a start", name, got, c.want)
+			t.Errorf("%s: got %q, want %q, and a stop only for a container that starts again", name, got, c.want)
 		}
 		for _, h := range d.holds {
 			if !h.Blocking || h.Unstartable != !c.faults["x"].Volume {
@@ -201,7 +201,7 @@ func TestKnownFaultsHoldAPod(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, decisionText(d), c.want)
 		}
 		if p := Make(in); len(p.Steps) > 0 {
-			t.Errorf("%s: there are steps all the same: %+v", name, p.Steps)
+			t.Errorf("%s: a held pod has steps: %+v", name, p.Steps)
 		}
 	}
 }
@@ -322,7 +322,7 @@ func TestEndsOfHolds(t *testing.T) {
 		}
 		h := d.holds[0]
 		if h.Recheck != c.recheck || recheck(d.holds) != c.recheck {
-			t.Errorf("%s: looked at again after %s, %s", name, h.Recheck, recheck(d.holds))
+			t.Errorf("%s: recheck after %s, of the plan %s", name, h.Recheck, recheck(d.holds))
 		}
 		if h.Reason != c.reason || h.Blocking != c.blocking || h.Unstartable != c.unstartable ||
 			(h.Until != nil) != (c.until > 0) || (h.Delay != nil) != (c.until > 0) {
@@ -431,7 +431,8 @@ func TestRestrainCopiesTheChoice(t *testing.T) {
 	before := choiceText(c)
 	d := restrain(in.State(), &in.Options, c)
 	if diff := cmp.Diff(before, choiceText(c)); diff != "" || len(c.kills) != 1 || len(d.kills) != 0 {
-		t.Errorf("%d kills chosen, %d decided (-before +after)\n%s", len(c.kills), len(d.kills), diff)
+		t.Errorf("restrain changed its input: %d kills in the choice, %d in the decision (-before +after)\n%s",
+			len(c.kills), len(d.kills), diff)
 	}
 }
 
@@ -456,7 +457,7 @@ func TestVersionsAreCompared(t *testing.T) {
 	}
 }
 
-func TestImageVolumesAreThoseThatAreMounted(t *testing.T) {
+func TestImageVolumesAreMountedVolumes(t *testing.T) {
 	d := modeltest.Load(t,
 		modeltest.Pod(
 			"  containers: [{name: a, image: i:1, volumeMounts: [{name: x, mountPath: /x}, {name: e, "+

@@ -41,22 +41,22 @@ func TestRolloutRestart(t *testing.T) {
 	p := Make(in)
 	for i := range p.Steps {
 		if s := &p.Steps[i]; s.Kind == RunSandbox && s.Message != "its workload was restarted at 2026-05-04T11:30:00Z" {
-			t.Errorf("the sandbox is created: %s", s.Message)
+			t.Errorf("unexpected reason for the new sandbox: %s", s.Message)
 		}
 	}
 	if len(p.Record) != 0 {
-		t.Errorf("recorded without a step: %v", p.Record)
+		t.Errorf("the restart is recorded as an edit without a step: %v", p.Record)
 	}
 	w.Images["i:1"] = model.Image{}
 	w.Desired.Pod.Spec.InitContainers[0].ImagePullPolicy = v1.PullNever
 	in = inputOf(w)
 	if p = Make(in); len(p.Steps) != 0 || len(p.Holds) == 0 || p.Complete {
-		t.Errorf("without an image: %v", p.Steps)
+		t.Errorf("steps without an image: %v", p.Steps)
 	}
 	w = modeltest.New(restartedPod(t, "2026-05-04T11:00:00Z")).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited app=Running")
 	in = inputOf(w)
 	if p = Make(in); !p.Complete {
-		t.Errorf("a pod that was created since: %v", p.Steps)
+		t.Errorf("steps for a pod created after the restart time: %v", p.Steps)
 	}
 }
 
@@ -68,7 +68,7 @@ func TestRolloutRestartInTheFuture(t *testing.T) {
 	in := inputOf(w)
 	p := Make(in)
 	if !p.Complete || !p.ChangesAt.Equal(modeltest.Noon().Add(30*time.Minute)) {
-		t.Errorf("%v, and the next look is at %s", p.Steps, p.ChangesAt)
+		t.Errorf("steps %v, ChangesAt %s", p.Steps, p.ChangesAt)
 	}
 	if got, want := recorded(p), []string{"live: metadata.annotations.kubectl.kubernetes.io/restartedAt"}; !cmp.Equal(got, want) {
 		t.Errorf("recorded: %v", got)

@@ -211,12 +211,12 @@ func TestGraceOfAFailedProbe(t *testing.T) {
 			t.Errorf("%s: %+v", kind, kills)
 		}
 		if kills := chosen(w, Options{Restart: []string{"x"}}).kills; len(kills) != 1 || kills[0].grace != nil {
-			t.Errorf("%s, and a restart: %+v", kind, kills)
+			t.Errorf("%s with a restart request: %+v", kind, kills)
 		}
 	}
 }
 
-func TestRegularContainersThatDoNotRun(t *testing.T) {
+func TestStoppedRegularContainers(t *testing.T) {
 	for _, c := range []struct {
 		policy, states string
 		opts           Options
@@ -264,7 +264,7 @@ func TestChangedContainerStartsWithoutDelay(t *testing.T) {
 	}
 	w.Find("x-0-of-s0").SpecHash, w.Find("x-0-of-s0").Hash = "", ""
 	if c := chosen(w, Options{}); c.regulars[0].fresh {
-		t.Error("a record without a hash shows an edit")
+		t.Error("editedSince returns true for a record without a hash")
 	}
 	w.Find("x-0-of-s0").SandboxID = "gone"
 	if c := chosen(w, Options{}); c.regulars[0].reason != model.SandboxReplaced || c.regulars[0].message != "its sandbox was replaced" {

@@ -97,8 +97,8 @@ func TestPhaseOfStoppedContainers(t *testing.T) {
 	}
 }
 
-// TestCompletionIsRemembered checks that a pod without records stays finished, unless it now has restartPolicy Always.
-func TestCompletionIsRemembered(t *testing.T) {
+// TestCompletionIsRecorded checks that a pod without records stays finished, unless it now has restartPolicy Always.
+func TestCompletionIsRecorded(t *testing.T) {
 	for p, want := range map[v1.RestartPolicy]v1.PodPhase{
 		v1.RestartPolicyNever: v1.PodSucceeded, v1.RestartPolicyOnFailure: v1.PodSucceeded, v1.RestartPolicyAlways: v1.PodPending,
 	} {

@@ -43,9 +43,9 @@ func amountText(r *v1.ResourceRequirements) string {
 	return list("limits", r.Limits) + " " + list("requests", r.Requests)
 }
 
-// TestResourcesInForce checks that a running container shows the known resources of the runtime, and any other those of
-// the manifest.
-func TestResourcesInForce(t *testing.T) {
+// TestRecordedResources checks that a running container shows the known resources of the runtime, and any other those
+// of the manifest.
+func TestRecordedResources(t *testing.T) {
 	manifest := "limits cpu=500m memory=64Mi requests cpu=100m memory=32Mi"
 	for name, c := range map[string]struct {
 		states      string

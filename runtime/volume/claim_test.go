@@ -41,7 +41,7 @@ func TestClaimSurvivesAKillAtAnyPoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text, err := os.ReadFile(noteFile(c, "failure")); !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("it failed without being killed: %s (%v)", text, err)
+			t.Fatalf("the child process failed before the kill: %s (%v)", text, err)
 		}
 		prepare(t, c, "data")
 		wantMode(t, c.dir(t, "data"), os.ModeDir|0o777)

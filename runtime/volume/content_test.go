@@ -135,7 +135,7 @@ func TestContentBelongsToTheGroup(t *testing.T) {
 	}
 }
 
-func TestStringDataOfASecretCounts(t *testing.T) {
+func TestStringDataOfASecret(t *testing.T) {
 	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Secret: secret()}})
 	c.Desired.Objects.Secrets["tls"] = &v1.Secret{StringData: map[string]string{"key": "TEXT"}}
 	got, err := content(c, 0)

@@ -116,7 +116,7 @@ func killAtRandom(t *testing.T, role, root string) {
 	}
 	_ = cmd.Wait()
 	if text, err := os.ReadFile(noteFile(c, "failure")); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("it failed without being killed: %s (%v)", text, err)
+		t.Fatalf("the child process failed before the kill: %s (%v)", text, err)
 	}
 }
 
@@ -142,11 +142,11 @@ func TestRemovalIsFinishedAfterAKillAtAnyPoint(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left := names(t, c.Pod.Dir()); len(left) != 0 {
-			t.Fatalf("left are %v", left)
+			t.Fatalf("remaining files %v", left)
 		}
 	}
 	if interrupted == 0 {
-		t.Error("no kill met a pod that was there")
+		t.Error("no kill hit a pod with files")
 	}
 }
 
@@ -165,7 +165,7 @@ func TestVolumeSurvivesAKillAtAnyPoint(t *testing.T) {
 		wantPrepared(t, c, "conf")
 		want := len(crashContent(i).Data) + 3 // ..data, its target, and the mount point.
 		if got := names(t, c.dir(t, "conf")); len(got) != want {
-			t.Errorf("the volume holds %v, want %d entries", got, want)
+			t.Errorf("the volume has %v, want %d entries", got, want)
 		}
 	}
 	if begun == 0 {
@@ -183,12 +183,12 @@ func wantConsistent(t *testing.T, c Context) {
 	}
 	var i int
 	if _, err := fmt.Sscan(string(text), &i); err != nil {
-		t.Fatalf("a half written file: %q", text)
+		t.Fatalf("a half-written file: %q", text)
 	}
 	for name, want := range crashContent(i).Data {
 		wantText(t, filepath.Join(data, name), want)
 	}
 	if got := names(t, data); len(got) != len(crashContent(i).Data) {
-		t.Errorf("version %d holds %v", i, got)
+		t.Errorf("version %d has %v", i, got)
 	}
 }

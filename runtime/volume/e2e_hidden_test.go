@@ -45,7 +45,7 @@ func TestHiddenMountsGoWithThePod(t *testing.T) {
 	wantText(t, subPath(t, c, 0, "conf"), "text")
 	wantNothingLeft(t, c)
 	if m := mountOf(t, filepath.Dir(filepath.Dir(c.Pod.Dir()))); m == nil {
-		t.Error("the bind is gone, which is not podctl's")
+		t.Error("a bind mount of another program was removed")
 	}
 }
 
@@ -62,8 +62,8 @@ func TestHiddenSubPathIsReplaced(t *testing.T) {
 	wantNothingLeft(t, c)
 }
 
-// TestAnotherDirectoryOverThePods checks that mounts below another disk's mount are not touched.
-func TestAnotherDirectoryOverThePods(t *testing.T) {
+// TestDirectoryMountedOverThePods checks that mounts below another disk's mount are not touched.
+func TestDirectoryMountedOverThePods(t *testing.T) {
 	c := newMountedContext(t, memoryVolume("tmp", "1Mi"))
 	prepare(t, c, "tmp")
 	root := filepath.Dir(filepath.Dir(c.Pod.Dir()))

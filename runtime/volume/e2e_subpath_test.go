@@ -37,7 +37,7 @@ func TestSubPathIsBound(t *testing.T) {
 
 	target := subPath(t, c, 1, "conf")
 	if want := filepath.Join(c.Pod.Dir(), "volume-subpaths/data/app/1"); target != want {
-		t.Errorf("bound is %s, want %s", target, want)
+		t.Errorf("bound to %s, want %s", target, want)
 	}
 	wantText(t, filepath.Join(target, "file"), "text")
 	wantMode(t, filepath.Dir(target), os.ModeDir|0o750)
@@ -60,10 +60,10 @@ func TestSubPathIsBoundOnce(t *testing.T) {
 		target := subPath(t, c, 0, "file")
 		wantText(t, target, "text")
 		if n := countMounts(t, target); n != 1 {
-			t.Errorf("%d mounts lie on the target, want one", n)
+			t.Errorf("%d mounts on the target, want one", n)
 		}
 		if m := mountOf(t, target); !strings.HasPrefix(m.Options, "ro") {
-			t.Errorf("the mount is another one now: %s", m.Options)
+			t.Errorf("the mount was replaced: %s", m.Options)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func TestSubPathFollowsReplacedFiles(t *testing.T) {
 	write(t, filepath.Join(dir, "x", "inside"), "a directory")
 	wantText(t, filepath.Join(subPath(t, c, 0, "x"), "inside"), "a directory")
 	if n := countMounts(t, target); n != 1 {
-		t.Errorf("%d mounts lie on the target, want one", n)
+		t.Errorf("%d mounts on the target, want one", n)
 	}
 }
 
@@ -122,11 +122,11 @@ func TestSubPathPropagation(t *testing.T) {
 	privateMount(t, filepath.Dir(filepath.Dir(filepath.Dir(c.Pod.Dir()))))
 	prepare(t, c, "data")
 	if shared, err := isShared(subPath(t, c, 0, "a")); err != nil || shared {
-		t.Errorf("shared: %v (%v), want not", shared, err)
+		t.Errorf("shared: %v (%v), want false", shared, err)
 	}
 	c.Desired.Pod.Spec.Containers[0].VolumeMounts[0].MountPropagation = new(v1.MountPropagationBidirectional)
 	if shared, err := isShared(subPath(t, c, 0, "b")); err != nil || !shared {
-		t.Errorf("shared: %v (%v), want shared", shared, err)
+		t.Errorf("shared: %v (%v), want true", shared, err)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestSubPathsAreBoundInParallel(t *testing.T) {
 			for range 3 {
 				target, err := PrepareSubPath(c, ref, 0, "shared/by/all")
 				if err != nil || target != ok(c.Pod.SubPath("data", app.Name, 0)) {
-					t.Errorf("bound is %s (%v)", target, err)
+					t.Errorf("bound to %s (%v)", target, err)
 				}
 			}
 		})
@@ -186,14 +186,14 @@ func TestBoundSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 			bound++
 			text, err := os.ReadFile(filepath.Join(target, strings.TrimPrefix("secret", filepath.Base(sub))))
 			if err != nil || string(text) != "the pod's" {
-				t.Fatalf("bound is %q (%v)", text, err)
+				t.Fatalf("bound to %q (%v)", text, err)
 			}
 		}
 	}
 	stop.Store(true)
 	<-done
 	if bound == 0 || refused == 0 {
-		t.Errorf("bound %d times, refused %d times: the swapping did not meet the binding", bound, refused)
+		t.Errorf("bound %d times, refused %d times: the links were never swapped during a bind", bound, refused)
 	}
 	wantNothingLeft(t, c)
 	wantText(t, filepath.Join(outside, "secret"), "the machine's")
@@ -235,13 +235,13 @@ func TestTreesAreNotFollowedIntoMounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := removeTree(c.Pod, c.Pod.Volumes()); !errors.Is(err, unix.EBUSY) && !errors.Is(err, unix.EXDEV) {
-		t.Errorf("error %v, want that something is mounted", err)
+		t.Errorf("error %v, want one about another mount", err)
 	}
 	wantText(t, filepath.Join(host, "precious"), "the machine's")
 }
 
-// TestMountThatIsInUseIsDetached deletes a pod while a process of the host uses one of its volumes.
-func TestMountThatIsInUseIsDetached(t *testing.T) {
+// TestMountInUseIsDetached deletes a pod while a process of the host uses one of its volumes.
+func TestMountInUseIsDetached(t *testing.T) {
 	c := newMountedContext(t, memoryVolume("mem", ""))
 	prepare(t, c, "mem")
 	f, err := os.Create(filepath.Join(c.dir(t, "mem"), "open"))

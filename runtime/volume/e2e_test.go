@@ -61,7 +61,7 @@ func wantMounted(t *testing.T, dir, kind string) *mountinfo.Info {
 	t.Helper()
 	m := mountOf(t, dir)
 	if m == nil || m.FSType != kind {
-		t.Fatalf("on %s is mounted %+v, want %s", dir, m, kind)
+		t.Fatalf("mount on %s: %+v, want %s", dir, m, kind)
 	}
 	return m
 }
@@ -72,11 +72,11 @@ func wantNothingLeft(t *testing.T, c Context) {
 		t.Fatal(err)
 	}
 	if left := names(t, c.Pod.Dir()); len(left) != 0 {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining files %v", left)
 	}
 	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(c.Pod.Dir()))
 	if err != nil || len(mounts) != 0 {
-		t.Errorf("still mounted are %v (%v)", mounts, err)
+		t.Errorf("remaining mounts %v (%v)", mounts, err)
 	}
 }
 
@@ -89,12 +89,12 @@ func TestEmptyDirInMemory(t *testing.T) {
 	dir := c.dir(t, "tmp")
 	m := wantMounted(t, dir, "tmpfs")
 	if m.Source != "tmpfs" || !strings.Contains(m.VFSOptions, "size=1024k") {
-		t.Errorf("mounted is %s with %s, want tmpfs of 1 MiB", m.Source, m.VFSOptions)
+		t.Errorf("mounted %s with %s, want tmpfs of 1 MiB", m.Source, m.VFSOptions)
 	}
 	wantMode(t, dir, os.ModeDir|os.ModeSticky|0o777)
 	write(t, filepath.Join(dir, "data"), "kept")
 	if err := os.WriteFile(filepath.Join(dir, "much"), make([]byte, 2<<20), 0o600); err == nil {
-		t.Error("more was written than the volume may hold")
+		t.Error("the volume accepted more data than its limit")
 	}
 	prepare(t, c, "tmp")
 	wantText(t, filepath.Join(dir, "data"), "kept")
@@ -154,7 +154,7 @@ func TestMediumChanges(t *testing.T) {
 				wantPrepared(t, c, "tmp")
 				wantMode(t, dir, os.ModeDir|os.ModeSetgid|0o777)
 				if m := mountOf(t, dir); m != nil && m.Root == "/" {
-					t.Errorf("still mounted is %+v", m)
+					t.Errorf("remaining mount %+v", m)
 				}
 				source.Medium = v1.StorageMediumMemory
 				wantUnprepared(t, c, "tmp")
@@ -197,7 +197,7 @@ func TestSecretsLieInMemoryWithTheirModes(t *testing.T) {
 			wantMode(t, filepath.Join(dir, "key"), 0o400)
 			wantMode(t, ok(c.Pod.VolumeMarker("secret", "tls")), 0o644)
 			if left := names(t, below(t, dir)); len(left) != 0 {
-				t.Errorf("on the disk lie %v", left)
+				t.Errorf("files on disk: %v", left)
 			}
 		})
 	}
@@ -227,7 +227,7 @@ func TestVolumesInMemory(t *testing.T) {
 	wantMounted(t, c.dir(t, "down"), "tmpfs")
 	wantMounted(t, c.dir(t, "all"), "tmpfs")
 	if m := mountOf(t, c.dir(t, "conf")); m != nil {
-		t.Errorf("on the configMap is mounted %+v", m)
+		t.Errorf("unexpected mount on the configMap: %+v", m)
 	}
 	c.Desired.Pod.Labels = map[string]string{"tier": "back"}
 	if err := Prepare(t.Context(), c, "all"); err != nil {
@@ -239,22 +239,22 @@ func TestVolumesInMemory(t *testing.T) {
 	wantNothingLeft(t, c)
 }
 
-func TestSecretThatDoesNotFitLeavesNothing(t *testing.T) {
+func TestTooLargeSecretLeavesNothing(t *testing.T) {
 	c := newMountedContext(t, secretVolume("tls"))
 	c.Allocatable[v1.ResourceMemory] = resource.MustParse("16Ki")
 	c.Desired.Objects.Secrets["tls"].Data["key"] = make([]byte, 1<<20)
 	if err := Prepare(t.Context(), c, "tls"); err == nil || !strings.Contains(err.Error(), "no space left") {
-		t.Errorf("error %v, want that there is no space", err)
+		t.Errorf("error %v, want ENOSPC", err)
 	}
 	wantGone(t, c.dir(t, "tls"))
 	if m := mountOf(t, c.dir(t, "tls")); m != nil {
-		t.Errorf("still mounted is %+v", m)
+		t.Errorf("remaining mount %+v", m)
 	}
 }
 
-// TestUpdateThatDoesNotFitKeepsTheOld fills a secret's memory. The old content stays readable, and no partial new
+// TestTooLargeUpdateKeepsTheOldContent fills a secret's memory. The old content stays readable, and no partial new
 // content takes up memory.
-func TestUpdateThatDoesNotFitKeepsTheOld(t *testing.T) {
+func TestTooLargeUpdateKeepsTheOldContent(t *testing.T) {
 	c := newMountedContext(t, secretVolume("tls"))
 	c.Allocatable[v1.ResourceMemory] = resource.MustParse("128Ki")
 	prepare(t, c, "tls")
@@ -262,12 +262,12 @@ func TestUpdateThatDoesNotFitKeepsTheOld(t *testing.T) {
 	c.Desired.Objects.Secrets["tls"].Data["key"] = make([]byte, 1<<20)
 	for range 2 {
 		if err := Prepare(t.Context(), c, "tls"); err == nil {
-			t.Fatal("1 MiB fits into 128 KiB")
+			t.Fatal("1 MiB was written to a volume of 128 KiB")
 		}
 	}
 	wantText(t, filepath.Join(c.dir(t, "tls"), "key"), "KEY")
 	if got := names(t, c.dir(t, "tls")); len(got) != 4 {
-		t.Errorf("the volume holds %v, want the old content alone", got)
+		t.Errorf("the volume has %v, want only the old content", got)
 	}
 	c.Desired.Objects.Secrets["tls"].Data["key"] = old
 	wantPrepared(t, c, "tls")
@@ -281,7 +281,7 @@ func TestHugePages(t *testing.T) {
 	c.Desired.Pod.Spec.Containers[0].Resources = v1.ResourceRequirements{Limits: pages, Requests: pages}
 	if _, err := os.Stat("/sys/kernel/mm/hugepages/hugepages-2048kB"); err != nil {
 		if err := Prepare(t.Context(), c, "huge"); err == nil {
-			t.Error("huge pages were mounted on a machine that has none")
+			t.Error("huge pages were mounted on a machine without huge pages")
 		}
 		return
 	}
@@ -291,7 +291,7 @@ func TestHugePages(t *testing.T) {
 	}
 	m := wantMounted(t, c.dir(t, "huge"), "hugetlbfs")
 	if m.Source != "nodev" || !strings.Contains(m.VFSOptions, "pagesize=2M") {
-		t.Errorf("mounted is %s with %s, want pages of 2 MiB", m.Source, m.VFSOptions)
+		t.Errorf("mounted %s with %s, want pages of 2 MiB", m.Source, m.VFSOptions)
 	}
 	wantNothingLeft(t, c)
 }
@@ -315,7 +315,7 @@ func TestMountPropagation(t *testing.T) {
 		}
 	}
 	if m := mountOf(t, c.dir(t, "private")); m != nil {
-		t.Errorf("on a volume without sharing is mounted %+v", m)
+		t.Errorf("unexpected mount on a volume without mountPropagation: %+v", m)
 	}
 	write(t, filepath.Join(c.dir(t, "disk"), "data"), "x")
 	if err := unix.Unmount(c.dir(t, "disk"), 0); err != nil {
@@ -355,7 +355,7 @@ func TestPropagationNeedsASharedMount(t *testing.T) {
 	}
 	to, back := CheckPropagation(slave, v1.MountPropagationHostToContainer), CheckPropagation(slave, v1.MountPropagationBidirectional)
 	if to != nil || back == nil {
-		t.Errorf("slave: to the container %v, back %v", to, back)
+		t.Errorf("slave mount: to the container %v, back %v", to, back)
 	}
 }
 

@@ -18,7 +18,7 @@ func TestHostsFileIsWrittenInPlace(t *testing.T) {
 		wantText(t, c.Pod.EtcHosts(), text)
 		wantMode(t, c.Pod.EtcHosts(), 0o644)
 		if after, err := os.Stat(c.Pod.EtcHosts()); err != nil || (statErr == nil && !os.SameFile(before, after)) {
-			t.Errorf("it is another file now (%v): containers would not see it", err)
+			t.Errorf("the file was replaced (%v), so containers would not see the change", err)
 		}
 	}
 }
@@ -36,7 +36,7 @@ func TestCorrectHostsFileIsUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(c.Pod.EtcHosts()); err != nil || time.Since(info.ModTime()) < time.Minute {
-		t.Errorf("it was written again (%v)", err)
+		t.Errorf("an unchanged file was written (%v)", err)
 	}
 }
 

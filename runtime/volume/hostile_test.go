@@ -72,7 +72,7 @@ func TestHostPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 			wantMode(t, secret, 0o600)
 			wantText(t, secret, "root's")
 			if left := names(t, victim); len(left) != 1 {
-				t.Errorf("at the victim's lie %v", left)
+				t.Errorf("files in the other pod's directory: %v", left)
 			}
 		})
 	}
@@ -98,11 +98,11 @@ func TestHostPathThroughLinks(t *testing.T) {
 		if link := (*safefs.LinkError)(nil); !errors.As(err, &link) ||
 			!strings.Contains(err.Error(), "foreign is a symbolic link of user 65534") ||
 			!strings.Contains(err.Error(), "create the missing directories yourself") {
-			t.Errorf("%s: %v, want that the link is refused with what to do", name, err)
+			t.Errorf("%s: %v, want a refusal of the link, with advice", name, err)
 		}
 	}
 	if left := names(t, victim); len(left) != 1 {
-		t.Errorf("the target of the link has %v", left)
+		t.Errorf("files in the target of the link: %v", left)
 	}
 }
 
@@ -180,14 +180,14 @@ func TestDataLinkThatWasTamperedWithIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == wanted {
-				t.Errorf("on disk is %q, prepared %t, %v; want that it has to be updated", digest, prepared, err)
+				t.Errorf("digest %q, prepared %t, %v; want a volume that needs an update", digest, prepared, err)
 			}
 			prepare(t, c, "conf")
 			wantPrepared(t, c, "conf")
 			wantText(t, filepath.Join(c.dir(t, "conf"), "a"), "1")
 			wantText(t, filepath.Join(outside, "a"), "1")
 			if left := names(t, outside); len(left) != 1 {
-				t.Errorf("outside lie %v", left)
+				t.Errorf("files outside of the volume: %v", left)
 			}
 		})
 	}
@@ -196,7 +196,7 @@ func TestDataLinkThatWasTamperedWithIsReplaced(t *testing.T) {
 func mknod(t *testing.T, path string) {
 	t.Helper()
 	if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 5))); err != nil {
-		t.Skip("devices are made by root:", err)
+		t.Skip("only root can create devices:", err)
 	}
 }
 
@@ -240,7 +240,7 @@ func TestHostileContentIsNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == wanted {
-				t.Errorf("on disk is %q, prepared %t, %v; want that it has to be updated", digest, prepared, err)
+				t.Errorf("digest %q, prepared %t, %v; want a volume that needs an update", digest, prepared, err)
 			}
 			prepare(t, c, "conf")
 			wantPrepared(t, c, "conf")
@@ -270,7 +270,7 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 			"preparing": Prepare(t.Context(), c, "data"), "looking at": func() error { _, _, err := onDisk(c, "data"); return err }(),
 		} {
 			if refused := (*state.NameError)(nil); !errors.As(err, &refused) || !strings.Contains(err.Error(), "claimName") {
-				t.Errorf("%s the claim %q: %v", what, name, err)
+				t.Errorf("%s claim %q: %v", what, name, err)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func TestClaimNamesThatArePaths(t *testing.T) {
 	wantText(t, filepath.Join(victim, "file"), "precious")
 	var st unix.Stat_t
 	if err := unix.Stat(victim, &st); err != nil || st.Gid == 4711 {
-		t.Errorf("the victim belongs to group %d %v", st.Gid, err)
+		t.Errorf("group of the file outside: %d %v", st.Gid, err)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestClaimsAreRemovedFromOthers(t *testing.T) {
 		t.Error(refused, err)
 	}
 	if !errors.Is(made, context.Canceled) {
-		t.Errorf("another pod got the claim meanwhile: %v", made)
+		t.Errorf("another pod has created the claim meanwhile: %v", made)
 	}
 	if _, err := os.Stat(ok(c.Pod.Claims().Dir(claim))); err != nil {
 		t.Error(err)
@@ -351,7 +351,7 @@ func TestFSGroupIsSafeWhileFilesAreSwapped(t *testing.T) {
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(outside, &st); err != nil || st.Gid == 4711 {
-		t.Errorf("outside belongs to group %d %v", st.Gid, err)
+		t.Errorf("group of the file outside: %d %v", st.Gid, err)
 	}
 }
 
@@ -407,7 +407,7 @@ func TestHostPathIsCreatedByDescriptor(t *testing.T) {
 		}
 	}
 	if !slices.Equal(made, []string{"mkdir made", "mkdir deeper"}) {
-		t.Errorf("it was created by %q, want one name in an open directory at a time, and no chmod", made)
+		t.Errorf("created with the calls %q, want one name in an open directory per call, and no chmod", made)
 	}
 }
 
@@ -433,7 +433,7 @@ func TestSubPathsAreNotMadeBehindALinkOfAnotherUser(t *testing.T) {
 	}
 	if f, err := openSubPath(link, "made/by/root"); err == nil {
 		_ = f.Close()
-		t.Error("it was created")
+		t.Error("the directory was created")
 	}
 	if _, err := os.Lstat(filepath.Join(victim, "made")); err == nil {
 		t.Error("a directory was created in the target of the link")

@@ -57,7 +57,7 @@ func TestHostPathTypes(t *testing.T) {
 				}
 				wantMessage := "spec.volumes[0].hostPath: hostPath type check failed: " + path + " is not a "
 				if err != nil && !strings.Contains(err.Error(), wantMessage) {
-					t.Errorf("error %q is not in the kubelet's words", err)
+					t.Errorf("error %q is not the kubelet's message", err)
 				}
 				if _, prepared, err := onDisk(c, "host"); err != nil || prepared != want {
 					t.Errorf("onDisk reports prepared: %v (%v), want %v", prepared, err, want)
@@ -95,7 +95,7 @@ func TestHostPathFileOrCreateMakesNoDirectories(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing/file")
 	c := newContext(t, hostPathVolume("file", path, v1.HostPathFileOrCreate))
 	if err := Prepare(t.Context(), c, "file"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("error %v, want that the directory is missing", err)
+		t.Errorf("error %v, want one about the missing directory", err)
 	}
 	wantGone(t, filepath.Dir(path))
 }
@@ -151,7 +151,7 @@ func TestFaultsOfHostPaths(t *testing.T) {
 		}
 	}
 	if got := names(t, dir); len(got) != 2 {
-		t.Errorf("now there is %v", got)
+		t.Errorf("files %v", got)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestPathsThatARuntimeCannotMount(t *testing.T) {
 		}
 	}
 	if got := names(t, dir); len(got) != 4 {
-		t.Errorf("now there is %v", got)
+		t.Errorf("files %v", got)
 	}
 }
 

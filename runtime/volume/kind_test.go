@@ -51,11 +51,11 @@ func TestVolumesThatPodctlCannotProvide(t *testing.T) {
 		}
 	}
 	if prepared {
-		t.Error("it counts as prepared")
+		t.Error("an unsupported volume is reported as prepared")
 	}
 }
 
-func TestVolumeThatIsNotThePods(t *testing.T) {
+func TestUnknownVolume(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	_, _, diskErr := onDisk(c, "other")
 	_, wantedErr := Wanted(c, "other")

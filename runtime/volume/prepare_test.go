@@ -22,7 +22,7 @@ func wantPrepared(t *testing.T, c Context, name string) {
 	}
 	wanted, err := Wanted(c, name)
 	if err != nil || digest != wanted {
-		t.Errorf("on disk is %q, wanted %q (%v)", digest, wanted, err)
+		t.Errorf("digest %q, wanted %q (%v)", digest, wanted, err)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestEmptyDirOnDisk(t *testing.T) {
 	}
 }
 
-func TestEmptyDirIsThePodsOnceItIsReady(t *testing.T) {
+func TestReadyEmptyDirIsUnchanged(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
 	file := filepath.Join(c.dir(t, "tmp"), "data")
@@ -165,7 +165,7 @@ func TestContentBelongsToTheGroupOnDisk(t *testing.T) {
 	}
 }
 
-func TestLostLinkIsADifference(t *testing.T) {
+func TestLostLinkChangesTheDigest(t *testing.T) {
 	c := newContext(t, configMapVolume("conf"))
 	prepare(t, c, "conf")
 	for name, tamper := range map[string]func(){
@@ -185,9 +185,9 @@ func TestLostLinkIsADifference(t *testing.T) {
 	}
 }
 
-// TestTamperedContentIsADifference checks that any change or removal of content is detected, and that the next
+// TestTamperedContentChangesTheDigest checks that any change or removal of content is detected, and that the next
 // preparation repairs it.
-func TestTamperedContentIsADifference(t *testing.T) {
+func TestTamperedContentChangesTheDigest(t *testing.T) {
 	chmod := func(mode os.FileMode, names ...string) func(dir string) error {
 		return func(dir string) error { return os.Chmod(filepath.Join(append([]string{dir}, names...)...), mode) }
 	}
@@ -214,7 +214,7 @@ func TestTamperedContentIsADifference(t *testing.T) {
 				t.Fatal(err)
 			}
 			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == must(t)(Wanted(c, "conf")) {
-				t.Errorf("%s: %q %v %v, want that it is prepared and differs", name, digest, prepared, err)
+				t.Errorf("%s: %q %v %v, want prepared with another digest", name, digest, prepared, err)
 			}
 			prepare(t, c, "conf")
 			wantPrepared(t, c, "conf")
@@ -255,7 +255,7 @@ func TestUnresolvedVolumeLeavesNothing(t *testing.T) {
 	unresolved := (*UnresolvedError)(nil)
 	if !errors.As(err, &unresolved) ||
 		!strings.HasPrefix(err.Error(), `MountVolume.SetUp failed for volume "conf": spec.volumes[0].configMap.name`) {
-		t.Errorf("error %v, want an UnresolvedError in the kubelet's words", err)
+		t.Errorf("error %v, want an UnresolvedError with the kubelet's message", err)
 	}
 	wantGone(t, c.Pod.Dir())
 	if _, err := Wanted(c, "conf"); !errors.As(err, &unresolved) {
@@ -314,7 +314,7 @@ func TestFailedUpdateKeepsTheVolume(t *testing.T) {
 	}
 }
 
-func TestNothingIsBegunAfterTheEnd(t *testing.T) {
+func TestCanceledContextPreparesNothing(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("the user pressed Ctrl-C")

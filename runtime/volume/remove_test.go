@@ -26,13 +26,13 @@ func TestRemoveAllKeepsCheckpoint(t *testing.T) {
 		}
 	}
 	if left := names(t, c.Pod.Dir()); len(left) != 1 || left[0] != "checkpoint.json" {
-		t.Errorf("left are %v, want the checkpoint", left)
+		t.Errorf("remaining files %v, want only the checkpoint", left)
 	}
 	if err := c.Pod.Checkpoint().Remove(); err != nil {
 		t.Error(err)
 	}
 	if err := RemoveAll(c.Pod); err != nil {
-		t.Errorf("a pod that is gone: %v", err)
+		t.Errorf("removal of a removed pod: %v", err)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestRemovalDoesNotDependOnDepth(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := names(t, c.Pod.Dir()); len(left) != 0 {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining files %v", left)
 	}
 }
 
@@ -107,7 +107,7 @@ func limitOpenFiles(t *testing.T, limit uint64) {
 	})
 }
 
-func TestRemovalAfterAnInterruptedOne(t *testing.T) {
+func TestRemovalContinuesAfterAnInterruption(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	prepare(t, c, "tmp")
 	write(t, filepath.Join(c.Pod.Dir(), ".removing-0", "file"), "left by a removal that was killed")
@@ -117,7 +117,7 @@ func TestRemovalAfterAnInterruptedOne(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left := names(t, c.Pod.Dir()); len(left) != 0 {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining files %v", left)
 	}
 }
 
@@ -132,6 +132,6 @@ func TestMarkersGoFirst(t *testing.T) {
 	}
 	got := removalOrder(c.Pod, entries)
 	if len(got) != 3 || got[0] != "plugins" || got[1] != "aaa" || got[2] != "volumes" {
-		t.Errorf("removed in the order %v, want the markers first and not the checkpoint", got)
+		t.Errorf("order of removal %v, want the markers first and no checkpoint", got)
 	}
 }

@@ -69,7 +69,7 @@ func TestSubPathsInsideTheVolume(t *testing.T) {
 			}
 			info, err := os.Stat(filepath.Join(base, want))
 			if err != nil || !os.SameFile(got, info) {
-				t.Errorf("opened is not %s (%v)", want, err)
+				t.Errorf("opened another file than %s (%v)", want, err)
 			}
 		})
 	}
@@ -93,7 +93,7 @@ func TestSubPathsOutOfTheVolumeAreRefused(t *testing.T) {
 		t.Errorf("error %v, want one with the target", err)
 	}
 	if after := names(t, outside); len(after) != len(before) {
-		t.Errorf("outside the volume there is now %v", after)
+		t.Errorf("files outside of the volume: %v", after)
 	}
 	if root, err := os.Stat(filepath.Join(base, "dangling")); err == nil {
 		t.Errorf("the target of a dangling link was created: %v", root)
@@ -104,7 +104,7 @@ func TestSubPathsOutOfTheVolumeAreRefused(t *testing.T) {
 func TestSubPathOfAVolumeThatVanishes(t *testing.T) {
 	for _, sub := range []string{".", "a", "a/b"} {
 		if there, missing, err := resolve(filepath.Join(t.TempDir(), "gone"), sub); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %q %q %v, want that it does not exist", sub, there, missing, err)
+			t.Errorf("%s: %q %q %v, want ErrNotExist", sub, there, missing, err)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestSubPathNamesThatAreRefusedAtOnce(t *testing.T) {
 	wantGone(t, c.Pod.Dir())
 }
 
-func TestSubPathOfAVolumeThatHasNone(t *testing.T) {
+func TestSubPathOfAnUnsupportedVolume(t *testing.T) {
 	c := newContext(t, v1.Volume{Name: "image", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}}, emptyDirVolume("data"))
 	ref := podspec.RegularContainers(c.Desired.Pod)[0]
 	if _, err := PrepareSubPath(c, ref, 0, "x"); err == nil || !strings.Contains(err.Error(), "spec.volumes[0]") {
@@ -206,7 +206,7 @@ func TestSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 			case err != nil:
 				refused++
 			case os.SameFile(info, secret):
-				t.Fatal("the machine's secret was opened")
+				t.Fatal("a file outside of the volume was opened")
 			default:
 				inside++
 			}
@@ -215,15 +215,15 @@ func TestSubPathIsSafeWhileLinksAreSwapped(t *testing.T) {
 	stop.Store(true)
 	<-done
 	if left := names(t, outside); len(left) != 1 {
-		t.Errorf("something was created outside: %v", left)
+		t.Errorf("files were created outside of the volume: %v", left)
 	}
 	if inside == 0 || refused == 0 {
-		t.Errorf("opened %d times, refused %d times: the swapping did not meet the opening", inside, refused)
+		t.Errorf("opened %d times, refused %d times: the links were never swapped during an open", inside, refused)
 	}
 }
 
-// TestHandlesOpenNothing opens a pipe without a writer, which must not block, and a link that replaced a file.
-func TestHandlesOpenNothing(t *testing.T) {
+// TestHandlesCannotBeRead opens a pipe without a writer, which must not block, and a link that replaced a file.
+func TestHandlesCannotBeRead(t *testing.T) {
 	base, _ := subPathVolume(t)
 	root, err := safefs.OpenDir(base)
 	if err != nil {
@@ -235,7 +235,7 @@ func TestHandlesOpenNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := io.ReadAll(f); err == nil {
-		t.Error("a handle can be read")
+		t.Error("the handle can be read, so it was not opened with O_PATH")
 	}
 	if err := f.Close(); err != nil {
 		t.Error(err)
@@ -280,7 +280,7 @@ func TestCheckedSubPaths(t *testing.T) {
 		before = len(names(t, base)) + len(names(t, outside))
 	}
 	if path, err := CheckSubPath(newContext(t, emptyDirVolume("data")), ref, 0, "a"); err != nil || path == "" {
-		t.Errorf("of a volume that is not there yet: %q, %v", path, err)
+		t.Errorf("subPath of a missing volume: %q, %v", path, err)
 	}
 }
 

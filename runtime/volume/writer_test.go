@@ -104,7 +104,7 @@ func TestSameContentIsNotWrittenAgain(t *testing.T) {
 	wantText(t, filepath.Join(dir, "a"), "1")
 }
 
-func TestNewContentReplacesAllOfTheOld(t *testing.T) {
+func TestNewContentReplacesAllFiles(t *testing.T) {
 	tests := map[string]struct {
 		files map[string]File
 		want  []string
@@ -183,12 +183,12 @@ func TestReadersSeeAllOldOrAllNew(t *testing.T) {
 		}
 		whole++
 		if string(a) != string(b) || len(a) != 5000 {
-			t.Fatalf("a is %.3q (%d), b is %.3q (%d)", a, len(a), b, len(b))
+			t.Fatalf("a has %.3q (%d), b has %.3q (%d)", a, len(a), b, len(b))
 		}
 	}
 	writer.Wait()
 	if whole == 0 {
-		t.Error("nothing was ever read as a whole")
+		t.Error("no reader saw a complete version")
 	}
 }
 
@@ -200,7 +200,7 @@ func TestLeftoversOfKilledWriterAreRemoved(t *testing.T) {
 	symlink(t, "..2026_01_01_00_00_00.0123456789", filepath.Join(dir, dataLinkNew))
 	mustWrite(t, w, files)
 	if got := names(t, dir); len(got) != 3 {
-		t.Errorf("the volume holds %v, want the content alone", got)
+		t.Errorf("the volume has %v, want only the content", got)
 	}
 	symlink(t, "nowhere", filepath.Join(dir, dataLinkNew))
 	mustWrite(t, w, map[string]File{"a": plain("2", 0o644)})
@@ -236,7 +236,7 @@ func TestContentThatWasTamperedWithIsReplaced(t *testing.T) {
 			tamper(t, dir)
 			mustWrite(t, w, files)
 			if got := shape(t, dir); len(got) != 6 {
-				t.Errorf("the volume holds %v", got)
+				t.Errorf("the volume has %v", got)
 			}
 			wantText(t, filepath.Join(dir, "a"), "1")
 			wantText(t, secretFile, "the machine's")
@@ -244,7 +244,7 @@ func TestContentThatWasTamperedWithIsReplaced(t *testing.T) {
 	}
 }
 
-func TestContentThatCannotBeWrittenLeavesTheOld(t *testing.T) {
+func TestFailedWriteKeepsTheOldContent(t *testing.T) {
 	w, dir := newWriter(t)
 	mustWrite(t, w, map[string]File{"a": plain("1", 0o644)})
 	err := w.write(map[string]File{"a": plain("2", 0o644), "a/b": plain("a file cannot be a directory", 0o644)})
@@ -253,7 +253,7 @@ func TestContentThatCannotBeWrittenLeavesTheOld(t *testing.T) {
 	}
 	wantText(t, filepath.Join(dir, "a"), "1")
 	if got := names(t, dir); len(got) != 3 {
-		t.Errorf("the volume holds %v, want the old content alone", got)
+		t.Errorf("the volume has %v, want only the old content", got)
 	}
 }
 

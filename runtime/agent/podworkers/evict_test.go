@@ -35,6 +35,6 @@ func TestEvict(t *testing.T) {
 		t.Error("a pod was evicted that is being deleted")
 	}
 	if w.Hold(); w.Evict(at(8), "b", why) {
-		t.Error("a pod was evicted while all stop")
+		t.Error("a pod was evicted while all pods are being stopped")
 	}
 }

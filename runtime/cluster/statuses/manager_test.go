@@ -653,8 +653,8 @@ func TestAWatchThatIsLate(t *testing.T) {
 	})
 }
 
-// TestAPodThatCannotBeObserved checks that its last status stays in the API, and that the next one is sent.
-func TestAPodThatCannotBeObserved(t *testing.T) {
+// TestUnobservablePod checks that its last status stays in the API, and that the next one is sent.
+func TestUnobservablePod(t *testing.T) {
 	inBubble(t, func(c *cluster) {
 		c.becomes(running)
 		c.passes(time.Second)

@@ -158,7 +158,7 @@ func TestTextNamesTheFirstChange(t *testing.T) {
 		"its definition changed": nil, "a: 1 -> 2": {a}, "b: + 2 (and 1 more)": {b, a}, "a: 1 -> 2 (and 2 more)": {a, b, b},
 	} {
 		if got := (Diff{Changes: changes}).Text(); got != want {
-			t.Errorf("%q, not %q", got, want)
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
