@@ -23,7 +23,7 @@ func newLoad(sess *session.Session) *cobra.Command {
 		Short: "Load images from archives",
 		Long: "Load images from archives in Docker or OCI format, compressed or not, as docker save, podman save, " +
 			"skopeo or podctl\nimage save write them. " +
-			"- reads standard input. " +
+			"Use - to read standard input. " +
 			"This needs containerd, because the CRI has no call for it." +
 			flags.ExitCodes("0 success", "1 error, or the runtime is not containerd", "130 interrupted"),
 		Example: "  podctl image load web.tar\n  docker save web:1.5 | podctl image load -",

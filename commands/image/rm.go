@@ -29,8 +29,7 @@ func newRemove(sess *session.Session) *cobra.Command {
 			"If an image has several names, removing it by one name removes only that name (on\ncontainerd; " +
 			"other runtimes cannot do that). " +
 			"Removing it by ID removes all its names. " +
-			"Images that a container was\ncreated from, or that the runtime itself needs, " +
-			"are kept unless --force is given." +
+			"Images that a container\nor the runtime itself uses are kept unless --force is given." +
 			flags.ExitCodes("0 success", "1 error, or an image is in use"),
 		Example:           "  podctl image rm registry.local/web:1.4\n  podctl image rm --force 4b7ce07a",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
@@ -118,8 +117,8 @@ func newPrune(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune [flags]",
 		Short: "Remove unused images",
-		Long: "Remove images that no container was created from, running or not, " +
-			"and that neither an applied manifest nor the runtime\nitself needs." +
+		Long: "Remove unused images: no container uses them, running or not, " +
+			"no applied manifest names them, and the runtime does\nnot need them for its sandboxes." +
 			flags.ExitCodes("0 success", "1 error"),
 		Example: "  podctl image prune --dry-run\n  podctl image prune",
 		Args:    flags.NoArguments,

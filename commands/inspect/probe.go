@@ -42,8 +42,7 @@ func NewProbe(sess *session.Session) *cobra.Command {
 		Short: "Run the probes of pods and show the results",
 		Long: "Run every probe of the pods once, from this node, and show the results. podctl records the results. " +
 			"Once a threshold is\nreached, plan and apply act on them as a kubelet does. " +
-			"If an agent keeps the pod, the column AGENT shows the agent's\nresult for the probe and how long it " +
-			"has had it." +
+			"If an agent keeps the pod, the column AGENT shows the agent's\nlast result of the probe, and its age." +
 			flags.ExitCodes(
 				"0 all passed",
 				"1 error",

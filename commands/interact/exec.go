@@ -51,7 +51,7 @@ func NewExec(sess *session.Session) *cobra.Command {
 	f.StringVarP(&o.command.User, "user", "u", "", "User to run as: name or number, optionally with :GROUP")
 	f.StringVarP(&o.command.Dir, "workdir", "w", "", "Working directory")
 	f.StringArrayVarP(&o.command.Env, "env", "e", nil,
-		"Environment variable: NAME=VALUE, or NAME to pass on podctl's value (repeatable)")
+		"Environment variable: NAME=VALUE, or NAME for its value in the environment of podctl (repeatable)")
 	return cmd
 }
 

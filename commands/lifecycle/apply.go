@@ -45,15 +45,16 @@ type applyOptions struct {
 func NewApply(sess *session.Session) *cobra.Command {
 	o := &applyOptions{}
 	cmd := &cobra.Command{
-		Use:   "apply [flags] MANIFEST...",
+		Use:   "apply [flags] MANIFEST|POD...",
 		Short: "Apply manifests in one sync pass, with the steps that plan shows",
 		Long: "Apply manifests to the container runtime. " +
 			"One sync pass runs exactly the steps that plan shows; --wait repeats passes.\n" +
-			"--all applies the stored manifests again, and warns about source files that have changed since.\n" +
+			"POD applies the stored manifest of a pod again. " +
+			"--all does so for all pods, and warns about source files that have\nchanged since.\n" +
 			"\n" +
 			"Manifests can contain Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, CronJobs,\n" +
 			"Services, ConfigMaps, Secrets, PersistentVolumeClaims, and PersistentVolumes on local disks. Kinds\n" +
-			"that have no effect on one machine are skipped, and others are refused.\n" +
+			"that have no effect on one machine are skipped. Unknown kinds are refused.\n" +
 			"\n" +
 			"ConfigMaps, Secrets and PersistentVolumeClaims are stored first, " +
 			"for all pods of their namespace that name them.\n" +
@@ -66,9 +67,9 @@ func NewApply(sess *session.Session) *cobra.Command {
 			flags.ExitCodes(
 				"0 success",
 				"1 error",
-				"3 a container is held because a ConfigMap or Secret is missing; "+
-					"--wait: the state was not reached in time, or cannot be reached; "+
-					"--exit-code: something has changed, even if only podctl's record of a pod, or is held or pending",
+				"3 a container is held because a ConfigMap or Secret is missing",
+				"3 --wait: the state was not reached in time, or cannot be reached",
+				"3 --exit-code: something has changed, even if only podctl's record of a pod, or is held or pending",
 				"5 manifest refused",
 				"6 --wait=completed: the pod has failed",
 				"130 interrupted",
@@ -114,7 +115,7 @@ func (o *applyOptions) register(cmd *cobra.Command) {
 		"Output format: text, or json (one event per line, the outcomes in the last line)")
 }
 
-// adoptFlag moves pods from a runtime that no longer exists.
+// adoptFlag moves pods from a runtime that no longer exists. With delete, it removes their remains.
 const (
 	adoptFlag = "adopt-endpoint"
 	adoptHelp = "Move pods here from a runtime that no longer exists, if no process of the pods still runs"

@@ -81,7 +81,8 @@ func NewDelete(sess *session.Session) *cobra.Command {
 	f.BoolVar(&o.volumes, "volumes", false,
 		"Also delete persistent volume claims that no other pod uses, with their data")
 	f.IntVar(&o.parallel, "parallel", stopsAtOnce, "Number of pods to stop at the same time")
-	f.BoolVar(&o.adopt, adoptFlag, false, adoptHelp)
+	f.BoolVar(&o.adopt, adoptFlag, false,
+		"Also delete pods of a runtime that no longer exists, if none of their processes still runs")
 	f.BoolVar(&o.dryRun, "dry-run", false, "Only show the plan")
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format with --dry-run: text, json or yaml")
 	return cmd

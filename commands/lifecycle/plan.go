@@ -120,7 +120,7 @@ func NewDiff(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [flags] MANIFEST...",
 		Short: "Show the plan for manifests, with the exit codes of kubectl diff",
-		Long: "Show what the next sync pass would change, as plan does, and exit with 1 if there is a difference." +
+		Long: "Show the plan for manifests, and exit with 1 if something would change." +
 			flags.ExitCodes(
 				"0 no differences",
 				"1 something would change, or is held or pending",

@@ -65,7 +65,7 @@ func NewRun(sess *session.Session) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "Manifest: file, URL or -")
-	f.StringVar(&o.from, "from", "", "CronJob to run a Job of, instead of a manifest: cronjob/NAME")
+	f.StringVar(&o.from, "from", "", "Run a Job of this CronJob instead of a manifest: cronjob/NAME")
 	f.BoolVar(&o.remove, "rm", false, "Delete the pod afterwards, even if interrupted")
 	f.Var(flags.Pull(&o.pull), "pull",
 		"Pull policy for the passes of this command: always, missing or never. Later passes follow the manifest")

@@ -39,8 +39,9 @@ func NewWait(sess *session.Session) *cobra.Command {
 		Long: "Wait until pods reach a state. " +
 			"This runs their probes and changes nothing else. " +
 			"To start pods and wait for them, use\napply --wait. " +
-			"For a Deployment, the conditions Available and Progressing are those of the object itself; " +
-			"so are\nComplete, Failed and Suspended for a Job." +
+			"For a workload, podctl waits for its pods. " +
+			"Only the conditions Available and\nProgressing of a Deployment, " +
+			"and Complete, Failed and Suspended of a Job, are those of the workload itself." +
 			flags.ExitCodes(
 				"0 reached",
 				"1 error",

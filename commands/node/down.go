@@ -39,7 +39,7 @@ func newDown(sess *session.Session) *cobra.Command {
 			"Without --timeout, the\ncommand gives up after 15 minutes.\n" +
 			"\n" +
 			"--purge removes everything of podctl from the machine: " +
-			"also the pods of other runtimes, workloads and Services,\nnftables tables, route_localnet, cgroups, " +
+			"also its pods on other runtimes, workloads and Services,\nnftables tables, route_localnet, cgroups, " +
 			"archived logs, the state directory and the DATA OF CLAIMS. " +
 			"Stop the agent\nfirst. " +
 			"Files that podctl did not create stay, for example seccomp profiles." +

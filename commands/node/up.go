@@ -24,11 +24,11 @@ func newUp(sess *session.Session) *cobra.Command {
 		Short: "Start the private containerd",
 		Long: "Start a private containerd in the state directory, with its own socket, files and bridge network, " +
 			"and wait until it is\nhealthy. " +
-			"A running one is left alone. " +
-			"One that died is started again and keeps its containers. " +
-			"The pause image that\nwas installed or built with podctl is loaded; " +
-			"a note reports a missing sandbox image. " +
-			"Without --timeout, the command\ngives up after 10 minutes." +
+			"If it already runs, nothing changes. " +
+			"If it died, it is started again, and its containers continue to run. " +
+			"The\ncommand loads the pause image that was installed or built with podctl, " +
+			"and prints a note if the sandbox image is\nmissing. " +
+			"Without --timeout, it gives up after 10 minutes." +
 			flags.ExitCodes("0 running and healthy", "1 error"),
 		Example: "  podctl node up --load pause.tar --load demo.tar",
 		Args:    flags.NoArguments,
