@@ -433,3 +433,42 @@ func TestUnfit(t *testing.T) {
 		}
 	}
 }
+
+// TestNodeResources checks the resources of a Node: all with the number of pods, and those that pods get.
+func TestNodeResources(t *testing.T) {
+	machine := v1.ResourceList{
+		"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "ephemeral-storage": resource.MustParse("1000"),
+		"hugepages-2Mi": resource.MustParse("64Mi"), "hugepages-1Gi": resource.MustParse("0"),
+	}
+	quantity := resource.MustParse("24Mi")
+	for name, c := range map[string]struct {
+		settings Settings
+		want     map[v1.ResourceName]string
+	}{
+		"defaults": {Settings{}, map[v1.ResourceName]string{
+			"cpu": "4", "memory": "860Mi", "ephemeral-storage": "900", "hugepages-2Mi": "64Mi", "hugepages-1Gi": "0", "pods": "110",
+		}},
+		"reserved, with thresholds": {Settings{
+			MaxPods:  7,
+			Reserved: v1.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("36Mi")},
+			KeptFree: map[v1.ResourceName]Share{"memory": {Quantity: &quantity}, "ephemeral-storage": {Percent: 25}},
+		}, map[v1.ResourceName]string{
+			"cpu": "3500m", "memory": "900Mi", "ephemeral-storage": "750", "hugepages-2Mi": "64Mi", "hugepages-1Gi": "0", "pods": "7",
+		}},
+		"nothing is kept free, more is reserved than there is": {Settings{
+			KeptFree: map[v1.ResourceName]Share{}, Reserved: v1.ResourceList{"cpu": resource.MustParse("5")},
+		}, map[v1.ResourceName]string{
+			"cpu": "0", "memory": "960Mi", "ephemeral-storage": "1k", "hugepages-2Mi": "64Mi", "hugepages-1Gi": "0", "pods": "110",
+		}},
+	} {
+		capacity, allocatable := c.settings.NodeResources(machine)
+		if len(capacity) != len(machine)+1 || len(allocatable) != len(c.want) || len(machine) != 5 {
+			t.Errorf("%s: %v, %v", name, capacity, allocatable)
+		}
+		for resource, want := range c.want {
+			if got := allocatable[resource]; got.String() != want {
+				t.Errorf("%s: %s of %s, want %s", name, got.String(), resource, want)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,10 +21,26 @@ type Settings struct {
 	MaxPods int
 	// Reserved is reserved for the system and not available to pods.
 	Reserved v1.ResourceList
+	// KeptFree are the amounts that eviction keeps free. If nil, they are the kubelet's defaults.
+	KeptFree map[v1.ResourceName]Share
 	// UnsafeSysctls are the sysctls that pods may set beside the safe ones; a star at the end matches any rest.
 	UnsafeSysctls []string
 	// Labels are additional labels of the node.
 	Labels map[string]string
+}
+
+// Share is an amount of a resource: a quantity, or if that is nil, a percentage of the capacity.
+type Share struct {
+	Quantity *resource.Quantity
+	Percent  float32
+}
+
+// of returns the share of a capacity (kubelet: GetThresholdQuantity).
+func (s Share) of(capacity *resource.Quantity) resource.Quantity {
+	if s.Quantity != nil {
+		return *s.Quantity
+	}
+	return *resource.NewQuantity(int64(float64(capacity.Value())*float64(s.Percent/100)), resource.BinarySI)
 }
 
 // String returns a text that identifies the settings.
@@ -32,6 +49,10 @@ func (s *Settings) String() string {
 	for _, name := range slices.Sorted(maps.Keys(s.Reserved)) {
 		quantity := s.Reserved[name]
 		parts = append(parts, fmt.Sprintf("reserved %s=%s", name, quantity.String()))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.KeptFree)) {
+		free := s.KeptFree[name]
+		parts = append(parts, fmt.Sprintf("free %s=%s/%g%%", name, free.Quantity.String(), free.Percent))
 	}
 	for _, name := range s.UnsafeSysctls {
 		parts = append(parts, "sysctl "+name)
@@ -60,24 +81,46 @@ func (s *Settings) Check() error {
 	return nil
 }
 
-// The minimum that a kubelet keeps free: it evicts pods before the machine has less (kubelet: DefaultEvictionHard).
-const (
-	keptMemory  = 100 << 20
-	keptStorage = float32(0.1)
-)
+// defaultKeptFree returns the minimum that a kubelet keeps free: it evicts pods before the machine has less (kubelet:
+// DefaultEvictionHard).
+func defaultKeptFree() map[v1.ResourceName]Share {
+	return map[v1.ResourceName]Share{
+		v1.ResourceMemory:           {Quantity: resource.NewQuantity(100<<20, resource.BinarySI)},
+		v1.ResourceEphemeralStorage: {Percent: 10},
+	}
+}
+
+// defaultMaxPods is the number of pods of a node without a limit of its own (kubelet: maxPods).
+const defaultMaxPods = 110
+
+// NodeResources returns the resources that a Node shows for the capacity of its machine: all of them with the number of
+// pods, and those for pods. Admission uses the same numbers.
+func (s *Settings) NodeResources(machine v1.ResourceList) (capacity, allocatable v1.ResourceList) {
+	capacity = v1.ResourceList{}
+	for name, has := range machine {
+		capacity[name] = has.DeepCopy()
+	}
+	capacity[v1.ResourcePods] = *resource.NewQuantity(int64(cmp.Or(s.MaxPods, defaultMaxPods)), resource.DecimalSI)
+	return capacity, s.Allocatable(capacity)
+}
 
 // Allocatable returns the resources of a machine for pods: its capacity without reserved resources, the minimum that
 // eviction keeps free and, for memory, huge pages (kubelet: GetNodeAllocatableReservation, MachineInfo). Unknown
 // resources are missing.
 func (s *Settings) Allocatable(capacity v1.ResourceList) v1.ResourceList {
-	list := v1.ResourceList{}
+	list, free := v1.ResourceList{}, s.KeptFree
+	if free == nil {
+		free = defaultKeptFree()
+	}
 	for name, has := range capacity {
 		if has.IsZero() && !isHugePages(name) {
 			continue
 		}
 		left := has.DeepCopy()
 		left.Sub(s.Reserved[name])
-		left.Sub(keptFree(name, &has))
+		if kept, is := free[name]; is {
+			left.Sub(kept.of(&has))
+		}
 		list[name] = left
 	}
 	if memory, known := list[v1.ResourceMemory]; known {
@@ -94,16 +137,6 @@ func (s *Settings) Allocatable(capacity v1.ResourceList) v1.ResourceList {
 		}
 	}
 	return list
-}
-
-func keptFree(name v1.ResourceName, has *resource.Quantity) resource.Quantity {
-	switch name { //nolint:exhaustive // nothing else runs short
-	case v1.ResourceMemory:
-		return *resource.NewQuantity(keptMemory, resource.BinarySI)
-	case v1.ResourceEphemeralStorage:
-		return *resource.NewQuantity(int64(float64(has.Value())*float64(keptStorage)), resource.BinarySI)
-	}
-	return resource.Quantity{}
 }
 
 func isHugePages(name v1.ResourceName) bool {

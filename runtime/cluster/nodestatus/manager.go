@@ -1,0 +1,251 @@
+package nodestatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	utilwait "k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Settings configure a Manager. Every field but Registered is required.
+type Settings struct {
+	Node
+
+	// StateDir is the directory of the record of the registration.
+	StateDir string
+	// Client registers and watches the Node. Heartbeat sends statuses and the lease.
+	Client    kubernetes.Interface
+	Heartbeat *Heartbeat
+	// Facts returns the facts of this moment, without Now. Record sends an event of the Node. They must not block.
+	Facts  func() Facts
+	Record func(Event)
+	// Random returns numbers in [0, 1).
+	Random func() float64
+	Log    *slog.Logger
+	// Registered is called after each start of the agent, once the Node is registered. before is the record of the
+	// registration before; nil if there was none. A uid that differs is that of another Node with this name.
+	Registered func(now Record, before *Record)
+}
+
+// Manager keeps the Node and its lease. Wake and Get may be called from any goroutine.
+type Manager struct {
+	Settings
+
+	copies copies
+	wake   chan struct{}
+
+	// The goroutine of Run has the following fields.
+	pace          Pace
+	unschedulable bool
+	// settled is set once readiness was sent, or could not be sent, before the first interval ended.
+	settled bool
+	failure string
+}
+
+// NewManager returns a manager. It sends nothing before Run.
+func NewManager(s Settings) *Manager {
+	m := &Manager{Settings: s, wake: make(chan struct{}, 1)}
+	m.copies.changed = m.Wake
+	return m
+}
+
+// Wake reports that a condition may have changed. If so, the status is sent at once.
+func (m *Manager) Wake() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Get returns the newest copy of the Node, which must not be changed. It returns nil before the registration, and if
+// the Node was deleted.
+func (m *Manager) Get() *v1.Node { return m.copies.newest() }
+
+// Run registers the node, and then keeps its status and its lease until the context ends. A Node that is deleted in the
+// API server is registered again when the agent starts again, as with a kubelet.
+func (m *Manager) Run(ctx context.Context) {
+	m.Record(starting())
+	m.register(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { m.watch(ctx) })
+	parts.Go(func() { m.keepLease(ctx) })
+	m.report(ctx)
+}
+
+// watch keeps the copy of the Node.
+func (m *Manager) watch(ctx context.Context) {
+	lw := cache.NewListWatchFromClient(m.Client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll,
+		fields.OneTermEqualSelector(metav1.ObjectNameField, m.Name))
+	cache.NewReflectorWithOptions(lw, &v1.Node{}, &m.copies, cache.ReflectorOptions{
+		Name: "node", Backoff: &utilwait.Backoff{
+			Duration: computeEvery / 10, Cap: computeEvery, Steps: 4, Factor: 2, Jitter: 1,
+		},
+	}).RunWithContext(quiet(ctx))
+}
+
+// facts returns the facts of this moment.
+func (m *Manager) facts() *Facts {
+	f := m.Facts()
+	f.Now = time.Now()
+	return &f
+}
+
+func (m *Manager) record(events ...Event) {
+	for _, e := range events {
+		m.Record(e)
+	}
+}
+
+// wakeEvery is the shortest time between two statuses that are sent at once. It limits a dispute with another program
+// about a condition.
+const wakeEvery = time.Second
+
+// cause is why a status is computed.
+type cause int
+
+const (
+	// interval is the regular interval: any change is sent, and a status without changes from time to time.
+	interval cause = iota
+	// woken means that a condition may have changed: only such a change is sent.
+	woken
+	// fast repeats until the node is ready: only readiness is sent.
+	fast
+)
+
+// report computes the status again and again, and sends it if it is due.
+func (m *Manager) report(ctx context.Context) {
+	begun, next, wake := time.Now(), time.Now(), false
+	var last, tried time.Time
+	for ctx.Err() == nil {
+		at, why := next, interval
+		if soon := tried.Add(fastEvery); m.becomesReady(begun) && soon.Before(at) {
+			at, why = soon, fast
+		}
+		if soon := last.Add(wakeEvery); wake && soon.Before(at) {
+			at, why = soon, woken
+		}
+		if left := time.Until(at); left > 0 {
+			wake = m.rest(ctx, left) || wake
+			continue
+		}
+		m.update(ctx, why)
+		tried = time.Now()
+		if why != fast {
+			last, wake = tried, false
+		}
+		if why == interval {
+			next = time.Now().Add(pause(m.Random()))
+		}
+	}
+}
+
+// becomesReady reports whether a node that started is not ready yet (kubelet: fastStatusUpdateOnce).
+func (m *Manager) becomesReady(begun time.Time) bool {
+	node := m.copies.newest()
+	return node != nil && !m.settled && time.Since(begun) < fastFor && statusOf(node, v1.NodeReady) != v1.ConditionTrue
+}
+
+// rest waits for a time. It reports whether Wake was called.
+func (m *Manager) rest(ctx context.Context, d time.Duration) (woken bool) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-m.wake:
+		return true
+	}
+	return false
+}
+
+// tries is how often an update is tried (kubelet: nodeStatusUpdateRetry).
+const tries = 5
+
+// update sends the status if it is due. The first try starts from the watched copy, the others from the server's.
+func (m *Manager) update(ctx context.Context, why cause) {
+	facts := m.facts()
+	if facts.Early {
+		return
+	}
+	var err error
+	left := tries
+	if why == fast {
+		left = 1
+	}
+	for try := 0; try < left && ctx.Err() == nil; try++ {
+		var base *v1.Node
+		if base, err = m.base(ctx, try); err == nil {
+			err = m.send(ctx, base, facts, why)
+		}
+		if err == nil {
+			break
+		}
+		if try > 0 {
+			m.Heartbeat.CloseAll()
+		}
+	}
+	m.logFailure(ctx, "cannot update the status of the node", err)
+}
+
+// base returns the version from which a try starts: for the first the newest copy, for the others that of the server.
+func (m *Manager) base(ctx context.Context, try int) (*v1.Node, error) {
+	if try > 0 {
+		node, err := m.Heartbeat.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read the node: %w", err)
+		}
+		m.copies.answered(node)
+		return node, nil
+	}
+	if node := m.copies.newest(); node != nil {
+		return node, nil
+	}
+	return nil, errors.New("the node was deleted in the API server: start the agent again to register it")
+}
+
+// send sends the status if it is due.
+func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cause) error {
+	if base.Spec.Unschedulable != m.unschedulable {
+		m.unschedulable = base.Spec.Unschedulable
+		m.record(schedulable(base))
+	}
+	node := Update(base, facts)
+	changed := Changed(base, node)
+	if !m.due(base, node, changed, why) {
+		return nil
+	}
+	m.settled = m.settled || why == fast
+	updated, err := m.Heartbeat.patchStatus(ctx, base, node)
+	if err != nil {
+		return err
+	}
+	m.pace = m.pace.Next(facts.Now, changed, m.Random())
+	m.copies.answered(updated)
+	m.record(Events(base, node)...)
+	return nil
+}
+
+// due reports whether a status is sent now.
+func (m *Manager) due(base, node *v1.Node, changed bool, why cause) bool {
+	switch why {
+	case fast:
+		return statusOf(node, v1.NodeReady) == v1.ConditionTrue
+	case woken:
+		return ConditionsChanged(base, node)
+	case interval:
+	}
+	return changed || m.pace.Due(time.Now())
+}

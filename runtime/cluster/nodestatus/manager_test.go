@@ -1,0 +1,447 @@
+package nodestatus
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+)
+
+// lab is a manager with its server.
+type lab struct {
+	*Manager
+
+	t      *testing.T
+	server *apiServer
+	dir    string
+	log    *strings.Builder
+	stop   func()
+
+	mu       sync.Mutex
+	facts    Facts
+	recorded []Event
+}
+
+// inLab runs a test with a manager that has not started, on the clock of the test.
+func inLab(t *testing.T, do func(t *testing.T, l *lab)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server, config := newAPIServer()
+		l := &lab{t: t, server: server, dir: stateDir(t), log: &strings.Builder{}, facts: usualFacts(), stop: func() {}}
+		set, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		heartbeat, err := NewHeartbeat(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Manager = NewManager(Settings{
+			Node: Node{Name: "n", HostName: "h"}, StateDir: l.dir, Client: set, Heartbeat: heartbeat,
+			Facts: func() Facts {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return l.facts
+			},
+			Record: func(e Event) {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				l.recorded = append(l.recorded, e)
+			},
+			Random: func() float64 { return 0.5 }, Log: slog.New(slog.NewTextHandler(l.log, nil)),
+		})
+		do(t, l)
+		l.stop()
+		server.end(t)
+		heartbeat.CloseAll()
+		synctest.Wait()
+	})
+}
+
+// stateDir returns a state directory.
+func stateDir(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// start starts the manager.
+func (l *lab) start() {
+	ctx, cancel := context.WithCancel(l.t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx)
+	}()
+	l.stop = func() {
+		cancel()
+		l.server.CloseClientConnections()
+		<-ended
+	}
+}
+
+// after lets time pass, and returns the requests in it.
+func (l *lab) after(d time.Duration) string {
+	time.Sleep(d)
+	synctest.Wait()
+	return l.server.log()
+}
+
+func (l *lab) expect(what, got, want string) {
+	l.t.Helper()
+	if got != want {
+		l.t.Errorf("%s: %q, want %q\n%s", what, got, want, l.log)
+	}
+}
+
+func (l *lab) set(change func(*Facts)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	runtime := *l.facts.Runtime
+	l.facts.Runtime = &runtime
+	change(&l.facts)
+}
+
+// events returns the reasons of the events since the last call.
+func (l *lab) events() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := reasons(l.recorded)
+	l.recorded = nil
+	return all
+}
+
+// TestNewNode checks the requests of a node that is new and ready.
+func TestNewNode(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.expect("at the start", l.after(0), "0s POST, 0s PATCH")
+		l.expect("events", l.events(), "Starting NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID")
+		l.expect("without changes", l.after(299*time.Second), "")
+		l.expect("the next", l.after(12*time.Second), "5m6s PATCH")
+		l.expect("the one after", l.after(310*time.Second), "10m12s PATCH")
+		l.expect("events without a change", l.events(), "")
+		record, err := ReadRecord(l.dir)
+		if err != nil || *record != (Record{"n", l.server.node.UID, "b1"}) {
+			t.Errorf("%+v, %v", record, err)
+		}
+		if info, err := os.Stat(RecordPath(l.dir)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", info, err)
+		}
+	})
+}
+
+// TestLease checks the lease of the node.
+func TestLease(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		renewals := 0
+		l.server.fault = func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/kube-node-lease/leases/n") && r.Method == http.MethodPut {
+				renewals++
+			}
+			return false
+		}
+		l.start()
+		l.after(101 * time.Second)
+		lease := l.server.lease
+		owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: "n", UID: l.server.node.UID}
+		if *lease.Spec.HolderIdentity != "n" || *lease.Spec.LeaseDurationSeconds != 40 || len(lease.OwnerReferences) != 1 ||
+			lease.OwnerReferences[0] != owner || renewals < 9 || renewals > 10 {
+			t.Errorf("%d renewals, %+v", renewals, lease)
+		}
+	})
+}
+
+// TestExistingNode checks that the start of an agent changes nothing on a Node with the same facts, and that edits of
+// others stay.
+func TestExistingNode(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		facts := usualFacts()
+		facts.Now = time.Now()
+		node := New(&l.Node, &facts)
+		node.UID = "u"
+		node.Labels["other"], node.Labels[v1.LabelHostname] = "x", "old"
+		node.Spec.Taints = []v1.Taint{{Key: "t", Effect: v1.TaintEffectNoSchedule}}
+		l.server.store(node)
+		l.start()
+		l.expect("at the start", l.after(0), "0s POST, 0s GET, 0s PATCH, 0s PATCH")
+		l.expect("events", l.events(), "Starting")
+		if now := l.server.node; now.Labels["other"] != "x" || now.Labels[v1.LabelHostname] != "h" || len(now.Spec.Taints) != 1 {
+			t.Errorf("%+v", now)
+		}
+		if copied := l.Get(); copied == nil || copied.UID != "u" {
+			t.Errorf("%+v", copied)
+		}
+	})
+}
+
+// TestUnreachable checks the pauses between tries of the registration, and that a failure is logged once.
+func TestUnreachable(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.server.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+			refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+			return true
+		}
+		l.start()
+		l.expect("tries", l.after(27*time.Second),
+			"0s POST, 100ms POST, 300ms POST, 700ms POST, 1.5s POST, 3.1s POST, 6.3s POST, 12.7s POST, 19.7s POST, 26.7s POST")
+		if n := strings.Count(l.log.String(), "cannot register"); n != 1 {
+			t.Errorf("%d times: %s", n, l.log)
+		}
+		l.server.change(func() { l.server.fault = nil })
+		l.expect("then", l.after(7*time.Second), "33.7s POST, 33.7s PATCH")
+		l.expect("events", l.events(), "Starting NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID")
+	})
+}
+
+// TestForbidden checks that a node that may not be created uses its existing Node.
+func TestForbidden(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		facts := usualFacts()
+		l.server.store(New(&l.Node, &facts))
+		l.server.fault = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost && !strings.Contains(r.URL.Path, "leases") {
+				refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
+				return true
+			}
+			return false
+		}
+		l.start()
+		l.expect("at the start", l.after(0), "0s POST, 0s GET, 0s PATCH")
+	})
+}
+
+// TestBecomesReady checks that readiness is sent within 100 ms after the start, and other changes at the interval.
+func TestBecomesReady(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.set(func(f *Facts) { f.Causes, f.Early = []string{"x"}, true })
+		l.start()
+		l.expect("early", l.after(1050*time.Millisecond), "0s POST")
+		l.set(func(f *Facts) { f.Early = false })
+		l.expect("not ready", l.after(time.Second), "")
+		l.set(func(f *Facts) { f.Causes = nil })
+		l.expect("ready", l.after(100*time.Millisecond), "2.1s PATCH")
+		l.expect("events", l.events(), "Starting NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID NodeReady")
+		l.expect("then", l.after(30*time.Second), "")
+	})
+}
+
+// TestNotReadyForLong checks that the fast computations end.
+func TestNotReadyForLong(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.set(func(f *Facts) { f.Causes = []string{"x"} })
+		l.start()
+		l.expect("not ready", l.after(121*time.Second), "0s POST, 0s PATCH")
+		l.set(func(f *Facts) { f.Causes = nil })
+		l.expect("ready", l.after(time.Second), "")
+		l.expect("at the interval", l.after(10*time.Second), "2m2.4s PATCH")
+	})
+}
+
+// TestChanges checks when changes are sent.
+func TestChanges(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.after(15 * time.Second)
+		l.events()
+		l.set(func(f *Facts) { f.Pressures = []v1.NodeConditionType{v1.NodeDiskPressure} })
+		l.Wake()
+		l.expect("a condition", l.after(0), "15s PATCH")
+		l.expect("events", l.events(), "NodeHasDiskPressure")
+		l.set(func(f *Facts) { f.Runtime.Images = []v1.ContainerImage{} })
+		l.Wake()
+		l.expect("an image", l.after(2*time.Second), "")
+		l.expect("at the interval", l.after(10*time.Second), "20.4s PATCH")
+		for range 10 {
+			l.set(func(f *Facts) { f.Causes = append(f.Causes, "x") })
+			l.Wake()
+			l.after(100 * time.Millisecond)
+		}
+		l.expect("events of many changes", l.events(), "NodeNotReady")
+	})
+}
+
+// TestForeignChanges checks that conditions that another program sets are replaced at once, and that a cordon is an
+// event.
+func TestForeignChanges(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.after(15 * time.Second)
+		l.events()
+		l.server.edit(func(n *v1.Node) { n.Status.Conditions[3].Status = v1.ConditionUnknown })
+		l.expect("readiness", l.after(0), "15s PATCH")
+		l.expect("events", l.events(), "NodeReady")
+		l.server.edit(func(n *v1.Node) { n.Spec.Unschedulable = true })
+		l.expect("a cordon", l.after(2*time.Second), "")
+		l.expect("events", l.events(), "NodeNotSchedulable")
+		l.server.edit(func(n *v1.Node) { n.Spec.Unschedulable, n.Labels["a"] = false, "b" })
+		l.after(2 * time.Second)
+		l.expect("events", l.events(), "NodeSchedulable")
+		if l.Get().Labels["a"] != "b" {
+			t.Error("the copy is old")
+		}
+		for range 100 {
+			l.server.edit(func(n *v1.Node) { n.Status.Conditions[3].Status = v1.ConditionUnknown })
+			time.Sleep(100 * time.Millisecond)
+		}
+		if n := strings.Count(l.after(0), "PATCH"); n < 5 || n > 12 {
+			t.Errorf("%d answers to a dispute of 10 s", n)
+		}
+	})
+}
+
+// TestTries checks that an update has five tries, and that only the first starts from the copy.
+func TestTries(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.after(15 * time.Second)
+		l.server.change(func() {
+			l.server.fault = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodPatch {
+					refuse(w, http.StatusConflict, metav1.StatusReasonConflict)
+					return true
+				}
+				return false
+			}
+		})
+		l.set(func(f *Facts) { f.Port++ })
+		l.expect("tries", l.after(6*time.Second), "20.4s PATCH, 20.4s GET, 20.4s PATCH, 20.4s GET, 20.4s PATCH, "+
+			"20.4s GET, 20.4s PATCH, 20.4s GET, 20.4s PATCH")
+		l.server.change(func() { l.server.fault = nil })
+		l.expect("then", l.after(10*time.Second), "30.6s PATCH")
+		if !strings.Contains(l.log.String(), "cannot update the status") || strings.Contains(l.log.String(), "10251") {
+			t.Error(l.log)
+		}
+	})
+}
+
+// TestHangs checks that a request without an answer ends, and that the lease is renewed over another connection.
+func TestHangs(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.after(15 * time.Second)
+		hang := true
+		l.server.change(func() {
+			l.server.fault = func(_ http.ResponseWriter, r *http.Request) bool {
+				l.server.mu.Lock()
+				hanging := hang && !r.URL.Query().Has("watch")
+				l.server.mu.Unlock()
+				if hanging {
+					<-r.Context().Done()
+				}
+				return hanging
+			}
+		})
+		l.set(func(f *Facts) { f.Port++ })
+		l.after(25 * time.Second)
+		before := l.server.lease.Spec.RenewTime.Time
+		l.server.change(func() { hang = false })
+		l.after(11 * time.Second)
+		if renewed := l.server.lease.Spec.RenewTime.Time; !renewed.After(before) {
+			t.Errorf("renewed at %s", renewed)
+		}
+		if port := l.server.node.Status.DaemonEndpoints.KubeletEndpoint.Port; port != 10251 {
+			t.Error(port)
+		}
+	})
+}
+
+// TestDeleted checks that a Node that was deleted is registered again only by another start.
+func TestDeleted(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.after(time.Second)
+		first := l.server.node.UID
+		l.server.change(func() { l.server.node = nil })
+		l.server.CloseClientConnections()
+		l.after(5*time.Minute + 20*time.Second)
+		if l.server.node != nil || !strings.Contains(l.log.String(), "start the agent again") && !strings.Contains(l.log.String(), "read the node") {
+			t.Errorf("%v: %s", l.server.node, l.log)
+		}
+		l.stop()
+		var before *Record
+		l.Registered = func(_ Record, b *Record) { before = b }
+		l.start()
+		l.after(time.Second)
+		if l.server.node == nil || before == nil || before.UID != first || !strings.Contains(l.log.String(), "was deleted") {
+			t.Errorf("%+v: %s", before, l.log)
+		}
+	})
+}
+
+// TestRecord checks the name of the first registration.
+func TestRecord(t *testing.T) {
+	dir := stateDir(t)
+	if err := CheckName(dir, "any"); err != nil {
+		t.Error(err)
+	}
+	record := Record{Name: "n", UID: "u", BootID: "b"}
+	if err := record.write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := CheckName(dir, "n"); err != nil {
+		t.Error(err)
+	}
+	if err := CheckName(dir, "m"); err == nil || !strings.Contains(err.Error(), "--node-name n") ||
+		!strings.Contains(err.Error(), RecordPath(dir)) {
+		t.Error(err)
+	}
+	for name, text := range map[string]string{"damaged": "{", "empty": "{}", "large": `{"name":"` + strings.Repeat("n", recordMax) + `"}`} {
+		if err := os.WriteFile(RecordPath(dir), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := CheckName(dir, "n"); err == nil || !strings.Contains(err.Error(), RecordPath(dir)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNewer checks which of two copies counts.
+func TestNewer(t *testing.T) {
+	node := func(uid types.UID, version string) *v1.Node {
+		return &v1.Node{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
+	}
+	c := copies{changed: func() {}}
+	for i, step := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { c.answered(node("u", "5")) }, "5"},
+		{func() { _ = c.Update(node("u", "4")) }, "5"},
+		{func() { _ = c.Add(node("u", "10")) }, "10"},
+		{func() { c.answered(node("u", "9")) }, "10"},
+		{func() { _ = c.Replace([]any{node("u", "3")}, "") }, "3"},
+		{func() { _ = c.Update(node("v", "1")) }, "1"},
+		{func() { _ = c.Delete(node("u", "20")) }, "1"},
+		{func() { _ = c.Update(&v1.Pod{}) }, "1"},
+		{func() { _ = c.Delete(node("v", "20")) }, ""},
+		{func() { _ = c.Replace(nil, "") }, ""},
+	} {
+		step.do()
+		got := ""
+		if c.newest() != nil {
+			got = c.newest().ResourceVersion
+		}
+		if got != step.want {
+			t.Errorf("%d: %q, want %q", i, got, step.want)
+		}
+	}
+	if text, err := json.Marshal(Record{}); err != nil || !strings.Contains(string(text), "bootID") {
+		t.Error(string(text), err)
+	}
+}

@@ -1,0 +1,88 @@
+package nodestatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The pause between two tries of a registration, which doubles (kubelet: registerWithAPIServer).
+const (
+	firstPause   = 100 * time.Millisecond
+	longestPause = 7 * time.Second
+)
+
+// register registers the node. It tries until it succeeds or the context ends.
+func (m *Manager) register(ctx context.Context) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		node, err := m.tryRegister(ctx)
+		if m.logFailure(ctx, "cannot register the node", err); err == nil {
+			m.registered(node)
+			return
+		}
+		wait(ctx, pause)
+	}
+}
+
+// tryRegister creates the Node, or updates the existing one, and returns it (kubelet: tryRegisterWithAPIServer).
+func (m *Manager) tryRegister(ctx context.Context) (*v1.Node, error) {
+	facts := m.facts()
+	initial := New(&m.Node, facts)
+	created, err := m.Client.CoreV1().Nodes().Create(ctx, initial, metav1.CreateOptions{})
+	if err == nil {
+		m.record(Events(&v1.Node{}, initial)...)
+		return created, nil
+	}
+	// A server may forbid creation although the Node exists.
+	if !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	existing, getErr := m.Client.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
+	if getErr != nil {
+		return nil, errors.Join(err, getErr)
+	}
+	node, changed := Reconcile(initial, existing)
+	if !changed {
+		return existing, nil
+	}
+	return m.Heartbeat.patchStatus(ctx, existing, node)
+}
+
+// registered records a registration.
+func (m *Manager) registered(node *v1.Node) {
+	m.copies.answered(node)
+	before, err := ReadRecord(m.StateDir)
+	now := Record{Name: m.Name, UID: node.UID, BootID: m.facts().Machine.BootID}
+	if err == nil && (before == nil || *before != now) {
+		err = now.write(m.StateDir)
+	}
+	switch {
+	case err != nil:
+		m.Log.Error("the registration of the node is not recorded", "error", err.Error())
+	case before != nil && before.UID != now.UID:
+		m.Log.Warn("the node was deleted in the API server, and is registered again", "node", m.Name)
+	default:
+		m.Log.Info("registered", "node", m.Name)
+	}
+	if m.Registered != nil {
+		m.Registered(now, before)
+	}
+}
+
+// logFailure logs a failure once, until another one or a success.
+func (m *Manager) logFailure(ctx context.Context, what string, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+		text = fmt.Sprintf("%.1000s", text)
+	}
+	if text != "" && text != m.failure && ctx.Err() == nil {
+		m.Log.Warn(what, "node", m.Name, "error", text)
+	}
+	m.failure = text
+}
