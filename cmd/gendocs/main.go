@@ -125,15 +125,20 @@ func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 func fieldsPage() string {
 	var b strings.Builder
 	b.WriteString("# The fields of a Pod\n\n" +
-		"Generated from the table that the loader, the hashes and the plan use. " +
-		"A field stands for everything below it\n" +
-		"unless a longer path says otherwise; `container` stands for `spec.containers`, `spec.initContainers` and\n" +
-		"`spec.ephemeralContainers`, `volume` for `spec.volumes`.\n\n" +
-		"*Change* says what an edit does to a pod that runs: *replace* replaces the containers that have the field,\n" +
-		"*sandbox* recreates the sandbox, " +
-		"*in place* changes the running container, *live* takes effect without touching\n" +
-		"what runs, *next start* when a container starts next, " +
-		"and *new pod* once the pod has been deleted and applied again.\n\n" +
+		"This page is generated from the table that podctl itself uses. " +
+		"A row also applies to all fields below its field,\n" +
+		"unless they have a row of their own. `container` stands for `spec.containers`, `spec.initContainers` and\n" +
+		"`spec.ephemeralContainers`; `volume` stands for `spec.volumes`.\n\n" +
+		"*Support*: podctl honours the field, reports that it has no effect, or refuses the manifest.\n\n" +
+		"*Change* is the effect of an edit on a running pod:\n\n" +
+		"| change | effect |\n|---|---|\n" +
+		"| replace | podctl replaces the containers that have the field |\n" +
+		"| sandbox | podctl recreates the sandbox |\n" +
+		"| in place | podctl changes the running container |\n" +
+		"| live | the edit takes effect with the next pass, and nothing restarts |\n" +
+		"| next start | the edit takes effect when a container starts the next time |\n" +
+		"| new pod | the edit takes effect after you have deleted the pod and applied it again |\n" +
+		"| none | the edit does not change a running pod |\n\n" +
 		"| field | support | change | needs | why |\n|---|---|---|---|---|\n")
 	rows := fields.All()
 	slices.SortFunc(rows, func(a, b fields.Field) int { return strings.Compare(a.Path, b.Path) })
