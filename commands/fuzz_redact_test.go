@@ -78,7 +78,7 @@ func quotings() []func(string) string {
 	}
 }
 
-// told returns a text as each kind of output prints it.
+// reported returns a text as each kind of output prints it.
 func reported(t *testing.T, d *podspec.Desired, text string) []string {
 	t.Helper()
 	checkpoint := &state.Checkpoint{Memory: model.Memory{Applied: d}}

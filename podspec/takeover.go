@@ -8,8 +8,7 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// TakeoverProblem is a field because of which a kubelet would refuse the pod as a static pod, or would restart a
-// container.
+// TakeoverProblem is a field that would make a kubelet refuse the pod as a static pod, or would restart a container.
 type TakeoverProblem struct {
 	Path   string
 	Detail string

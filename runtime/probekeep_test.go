@@ -88,7 +88,7 @@ func TestSingleProbeRuns(t *testing.T) {
 	}
 	for _, call := range l.proxy.Calls() {
 		if call != "ExecSync" {
-			t.Errorf("it looked at the pod: %s", call)
+			t.Errorf("it queried the pod: %s", call)
 		}
 	}
 }

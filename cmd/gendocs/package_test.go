@@ -86,7 +86,7 @@ func TestCompletionFiles(t *testing.T) {
 func TestInvalidArguments(t *testing.T) {
 	for _, args := range [][]string{{}, {"docs"}, {"nonsense", t.TempDir()}} {
 		if err := run(args); err == nil {
-			t.Errorf("%v is no error", args)
+			t.Errorf("%v: want an error", args)
 		}
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")

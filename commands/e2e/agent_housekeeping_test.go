@@ -157,7 +157,7 @@ func (m *machine) dead(t *testing.T, pod string) (names []string) {
 // clock.
 func testAgentImages(t *testing.T, _ *machine) {
 	if testing.Short() {
-		t.Skip("images are looked at every five minutes, which is longer than short tests may take")
+		t.Skip("images are checked every five minutes, which is longer than short tests may take")
 	}
 	m := newMachine(t)
 	unused, used := slowRegistry(t, 0), "registry.local/podctl/demo:1"

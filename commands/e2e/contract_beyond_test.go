@@ -81,7 +81,7 @@ func contractEvents(t *testing.T, s *subject) {
 	events := make(chan received, 100)
 	go receive(stream, events)
 	sandbox, config := s.sandbox(t, "events")
-	id := s.start(t, sandbox, config, "told", s.Once)
+	id := s.start(t, sandbox, config, "events", s.Once)
 	s.ended(t, id)
 	for _, want := range []runtimeapi.ContainerEventType{
 		runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT,
@@ -138,8 +138,8 @@ func awaitEvent(
 // ReopenContainerLog, logs are not rotated.
 func contractLogs(t *testing.T, s *subject) {
 	sandbox, config := s.sandbox(t, "logs")
-	s.ended(t, s.start(t, sandbox, config, "said", s.Once))
-	text, err := os.ReadFile(filepath.Join(s.LogDir, "said.log"))
+	s.ended(t, s.start(t, sandbox, config, "output", s.Once))
+	text, err := os.ReadFile(filepath.Join(s.LogDir, "output.log"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestMemoryKeepsTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
-	for _, name := range []string{"once", "over", "told", "said"} {
+	for _, name := range []string{"once", "over", "events", "output"} {
 		server.Behave(name, runtimetest.Behaviour{After: time.Second})
 	}
 	conn, err := grpc.NewClient("unix://"+filepath.Join(dir, "cri.sock"),

@@ -102,11 +102,11 @@ func TestCommandCode(t *testing.T) {
 
 // TestSkippedSteps checks that the advice to repeat the call is given only if a repetition can succeed.
 func TestSkippedSteps(t *testing.T) {
-	e := &SkippedError{Err: errors.New("told to fail"), Steps: []string{"start a", "start b"}}
-	if got := e.Error(); got != "told to fail; not done: start a, start b; run the command again to continue" {
+	e := &SkippedError{Err: errors.New("injected failure"), Steps: []string{"start a", "start b"}}
+	if got := e.Error(); got != "injected failure; not done: start a, start b; run the command again to continue" {
 		t.Errorf("%q", got)
 	}
-	if e.Final = true; e.Error() != "told to fail; not done: start a, start b" {
+	if e.Final = true; e.Error() != "injected failure; not done: start a, start b" {
 		t.Errorf("%q", e.Error())
 	}
 }

@@ -46,7 +46,7 @@ func describeObjects(ctx context.Context, sess *session.Session, keys []state.Ob
 	return errors.Join(errs...)
 }
 
-// get returns a stored object. For a claim of which only the data exists it returns a claim without a spec.
+// get returns a stored object. For a claim that exists only as data it returns a claim without a spec.
 func (l *objectLook) get(key state.ObjectKey) (*podspec.Object, error) {
 	o, err := l.sess.Objects().Get(key)
 	if absent := (*objects.NotFoundError)(nil); errors.As(err, &absent) && l.hasData(key) {

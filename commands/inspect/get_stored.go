@@ -122,7 +122,7 @@ func (l *objectLook) ofKind(kind string) ([]*podspec.Object, error) {
 	return found, unreadable
 }
 
-// bareClaim returns a claim without a spec, for a claim of which only the data exists.
+// bareClaim returns a claim without a spec, for a claim that exists only as data.
 func (l *objectLook) bareClaim(key state.ObjectKey) *podspec.Object {
 	created := l.sess.Flags.Layout().Claims().CreatedAt(state.Claim{Namespace: key.Namespace, Name: key.Name})
 	return &podspec.Object{Claim: &v1.PersistentVolumeClaim{

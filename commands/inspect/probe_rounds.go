@@ -78,7 +78,7 @@ func (p *prober) decide(ctx context.Context) error {
 		return exit.With(exit.NotYet)
 	}
 	if ctx.Err() != nil {
-		unknown = nil // The time is over, which the exit code shows.
+		unknown = nil // The exit code shows the timeout.
 	}
 	if err := p.show(ctx, last); err != nil || unknown != nil {
 		return errors.Join(err, unknown)

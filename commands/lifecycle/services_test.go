@@ -100,7 +100,7 @@ func podFile(t *testing.T, l *lab, pod, name string) string {
 	return filepath.Join(l.Path("state"), "pods", uid, name)
 }
 
-// TestServicesThatAreRefused checks that nothing of a manifest with a refused Service is applied.
+// TestServicesThatAreRefused checks that no part of a manifest with a refused Service is applied.
 func TestServicesThatAreRefused(t *testing.T) {
 	l := newLab(t)
 	for edit, want := range map[string]string{

@@ -53,7 +53,7 @@ func Look[T, R any](things []T, look func(T) (R, error)) (seen []R, outcomes []e
 	return seen, outcomes
 }
 
-// Outcome returns the error of a command over several pods, some of which may not have been observed.
+// Outcome returns the error of a command over several pods. Some of them may not have been observed.
 func Outcome(ctx context.Context, outcomes []error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):

@@ -79,7 +79,7 @@ stop_node_unit() {
 	systemctl start podctl-node.service
 }
 
-# departing NAME PRIORITY ARGUMENTS: a pod of the agent that writes into its claim when it is told to stop.
+# departing NAME PRIORITY ARGUMENTS: a pod of the agent that writes into its claim when it gets the stop signal.
 departing() {
 	cat >"/etc/podctl/pods/$1.yaml" <<-END
 		apiVersion: v1

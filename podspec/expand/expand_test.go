@@ -30,8 +30,8 @@ func TestExpansionIsTheKubelets(t *testing.T) {
 	}
 }
 
-// TestExpansionBuildsNoMoreThanItsLimit expands millions of references, and millions of unclosed references, each of
-// which a kubelet follows to the end of the text.
+// TestExpansionBuildsNoMoreThanItsLimit expands millions of references, and millions of unclosed references. A kubelet
+// searches the rest of the text for the end of each.
 func TestExpansionBuildsNoMoreThanItsLimit(t *testing.T) {
 	e := &Environment{values: map[string]string{"A": strings.Repeat("a", 100<<10), "E": ""}}
 	for name, c := range map[string]struct {

@@ -103,7 +103,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// told returns the problems of a manifest as line, path and first words.
+// reported returns the problems of a manifest as line, path and first words.
 func reported(m *Manifest) []string {
 	var lines []string
 	for _, p := range m.Problems {

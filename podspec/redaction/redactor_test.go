@@ -33,7 +33,7 @@ func jsonOf(t *testing.T, value any) string {
 // odd contains all characters that some format escapes.
 const odd = "p&ss<w>rd \"quo'ted\"\tt\\ab %41+\x00ü/é=end"
 
-// TestFormsOfValues checks that nothing of a value is left, in any form.
+// TestFormsOfValues checks that no part of a value is left, in any form.
 func TestFormsOfValues(t *testing.T) {
 	quoted := jsonOf(t, odd)
 	var plain strings.Builder

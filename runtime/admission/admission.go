@@ -12,7 +12,7 @@ import (
 )
 
 // Notes describes why a kubelet on this machine would reject a pod that podctl runs anyway. Unknown facts of the
-// machine are no reason. Faults for which podctl holds the pod are not included.
+// machine are not a reason. Faults for which podctl holds the pod are not included.
 func Notes(pod *v1.Pod, machine *model.Machine) []string {
 	return slices.Concat(unsafeSysctls(pod), unlabelled(pod, machine), oversized(pod, machine))
 }

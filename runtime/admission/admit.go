@@ -32,7 +32,7 @@ type check struct {
 }
 
 // Admit returns why a pod is not admitted, in the kubelet's order and words; nil if it is. The first reason counts.
-// Unknown facts of the machine are no reason.
+// Unknown facts of the machine are not a reason.
 func Admit(r *Request) *model.Rejection {
 	if found := r.first(r.beforeResources()); found != nil {
 		return found

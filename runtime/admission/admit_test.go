@@ -249,7 +249,7 @@ func TestSysctls(t *testing.T) {
 		"allowed":                  {"net.core.somaxconn", "", ""},
 		"allowed by its beginning": {"kernel.sem", "", ""},
 		"allowed by another":       {"net.ipv4.conf.all.rp_filter", "", ""},
-		"nothing of the kind":      {"net.b.a", "", `forbidden sysctl: "net.b.a" not allowlisted`},
+		"another sysctl":           {"net.b.a", "", `forbidden sysctl: "net.b.a" not allowlisted`},
 		"of the node's network": {
 			"net.ipv4.tcp_syncookies",
 			"  hostNetwork: true\n",
@@ -317,7 +317,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// TestUnknownMachines checks that unknown facts are no reason.
+// TestUnknownMachines checks that unknown facts are not a reason.
 func TestUnknownMachines(t *testing.T) {
 	spec := "  nodeSelector: {disk: ssd}\n  securityContext: {supplementalGroupsPolicy: Strict, " +
 		"appArmorProfile: {type: RuntimeDefault}}\n" + asks("cpu: 99, memory: 99Gi, ephemeral-storage: 99Gi")

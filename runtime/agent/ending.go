@@ -20,13 +20,13 @@ type podStopper struct {
 	shutdown *shutdown.Shutdown
 	// stops holds the stops that were ordered.
 	stops []shutdown.Stop
-	// done is closed when all pods have stopped or the time is over.
+	// done is closed when all pods have stopped or the time limit has passed.
 	done   chan struct{}
 	closed bool
 }
 
 // StopPods stops all pods within a time limit, those with the lowest priority first. It returns when they have stopped
-// or the time is over. They get no pass until ResumePods is called or the next agent starts.
+// or the time limit has passed. They get no pass until ResumePods is called or the next agent starts.
 func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
 	done, err := call(ctx, a.inbox, func() <-chan struct{} { return a.stopper.begin(within) })
 	if err != nil {

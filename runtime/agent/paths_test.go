@@ -91,7 +91,7 @@ func TestCreatedHostPathWakesThePod(t *testing.T) {
 		dirs := watched()
 		return len(dirs) == 1 && dirs[0] == filepath.Join(root, "data")
 	})
-	l.until("the pod was looked at", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
+	l.until("the pod had a pass", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
 	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a test
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestReadyNetworkWakesThePod(t *testing.T) {
 	uid := one.Pod.UID
 	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
 	first := inLoop(l, a, func() lastPass { return a.last[uid] })
-	l.until("it is looked at again", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
+	l.until("the pod had another pass", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
 	l.server.SetNetwork("")
 	l.until("the pod runs", func() bool { return l.running()["one"] != "" })
 	h, err := l.layout.Pod(uid).History().Read()

@@ -199,7 +199,7 @@ func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 }
 
 // mayMake checks the creation of a pod. It must wait for the end of another pod with its name whose pass began before.
-// A pass that only finds nothing of its pod does not matter.
+// A pass that only finds that its pod does not exist does not matter.
 func (r *rules) mayMake(pass *podworkers.Pass) {
 	for _, one := range r.tasks {
 		if one.pass == pass || r.pods[pass.Ref.UID] != nil {

@@ -71,7 +71,7 @@ func (Machine) Members(name string) ([]int, error) {
 }
 
 // Remove removes a pod's cgroup and empty ones below it. If processes run in it, it stays and the error is a
-// *BusyError; Remove never kills a process. A missing cgroup is no error.
+// *BusyError; Remove never kills a process. A missing cgroup is not an error.
 func (Machine) Remove(ctx context.Context, name string) error {
 	t, err := findTree()
 	if err != nil {

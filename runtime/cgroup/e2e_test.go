@@ -207,7 +207,7 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 		t.Errorf("error %v, want a BusyError with process %d", err, cmd.Process.Pid)
 	}
 	if !(Machine{}).Exists(name) {
-		t.Error("it was removed all the same")
+		t.Error("it was removed although it is in use")
 	}
 	go func() {
 		time.Sleep(100 * time.Millisecond)

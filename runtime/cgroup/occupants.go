@@ -71,7 +71,7 @@ func (o *Occupants) Left() bool {
 // Close closes the watched processes.
 func (o *Occupants) Close() {
 	for _, fd := range o.watched {
-		unix.Close(fd) //nolint:errcheck // it was only looked at
+		unix.Close(fd) //nolint:errcheck // it was only read
 	}
 	clear(o.watched)
 }

@@ -50,7 +50,7 @@ func TestNothingIsRemovedWhileProcessesRun(t *testing.T) {
 		t.Errorf("processes differ (-want +got):\n%s", diff)
 	}
 	if _, err := os.Stat(tr.hierarchies[0].at("/kubepods/podu1/a")); err != nil {
-		t.Errorf("a part was removed all the same: %v", err)
+		t.Errorf("a part was removed: %v", err)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestSettingErrors(t *testing.T) {
 			err := settingError("/p", test.err)
 			unavailable := (*UnavailableError)(nil)
 			if errors.As(err, &unavailable) != test.unavailable || !errors.Is(err, test.err) || !strings.Contains(err.Error(), test.text) {
-				t.Errorf("error %v, want one that says %q and unavailable: %v", err, test.text, test.unavailable)
+				t.Errorf("error %v, want one with %q and unavailable: %v", err, test.text, test.unavailable)
 			}
 		})
 	}

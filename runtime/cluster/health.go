@@ -60,7 +60,7 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.next.RoundTrip(r)
 	switch {
 	case err != nil && r.Context().Err() != nil:
-		// The caller gave up. This says nothing about the API server.
+		// The caller gave up. That does not concern the API server.
 	case err != nil:
 		w.health.record(err)
 	case resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusServiceUnavailable ||

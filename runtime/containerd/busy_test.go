@@ -46,7 +46,7 @@ func TestRetry(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := Retry(ctx, func(context.Context) error { return busy }, nil); !errors.Is(err, busy) {
-		t.Errorf("when the time is over: %v", err)
+		t.Errorf("after the timeout: %v", err)
 	}
 	cancel()
 	if err := Retry(ctx, func(context.Context) error { return stuck }, free(lost)); !errors.Is(err, stuck) || errors.Is(err, lost) {

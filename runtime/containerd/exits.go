@@ -26,7 +26,7 @@ type Exit struct {
 	OutOfMemory bool
 }
 
-// WatchExits calls told for each container of the CRI whose first process exits, until the context ends or the stream
+// WatchExits calls notify for each container of the CRI whose first process exits, until the context ends or the stream
 // breaks. containerd sends this event when its shim has reaped the process. Its CRI reports the exit only after it has
 // cleaned up: usually 30 to 150 ms later, on an overloaded machine minutes later. Therefore WatchExits also reports
 // processes that exited before the call and that containerd has not cleaned up. For another runtime the error is a

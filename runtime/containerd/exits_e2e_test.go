@@ -37,7 +37,7 @@ func TestRealExits(t *testing.T) {
 	select {
 	case e := <-exits:
 		if e.Code != 7 || len(e.ContainerID) != 64 || e.At.Before(began) || e.OutOfMemory {
-			t.Errorf("told %+v", e)
+			t.Errorf("notified of %+v", e)
 		}
 	case err := <-ended:
 		t.Fatalf("the stream ended: %v", err)

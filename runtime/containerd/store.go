@@ -66,7 +66,7 @@ func (s *Store) Export(ctx context.Context, w io.Writer, names []string) error {
 	return s.explain(s.client.Export(ctx, w, opts...))
 }
 
-// Untag removes names of images. A missing one is no error.
+// Untag removes names of images. A missing one is not an error.
 func (s *Store) Untag(ctx context.Context, names []string) error {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	for _, name := range names {

@@ -134,7 +134,7 @@ func (s *Store) write(r *Record) error {
 	return s.Dir.Write(r.Key(), text)
 }
 
-// Delete removes the record of a workload. A missing record is no error; found reports whether there was one.
+// Delete removes the record of a workload. A missing record is not an error; found reports whether there was one.
 func (s *Store) Delete(ctx context.Context, key state.ObjectKey) (found bool, err error) {
 	lock, err := s.locker.LockWorkloads(ctx)
 	if err != nil {

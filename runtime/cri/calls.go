@@ -17,7 +17,7 @@ import (
 const MaxCalls = 8
 
 // RemoveRecord removes a container. It waits while the container is starting or being removed. A missing container is
-// no error.
+// not an error.
 func (c *Client) RemoveRecord(ctx context.Context, id string) error {
 	var free func(context.Context) error
 	if socket := c.Endpoint.Socket(); socket != "" {
@@ -61,7 +61,7 @@ func (c *Client) StopSandbox(ctx context.Context, id string) error {
 	}, nil))
 }
 
-// RemoveSandbox removes a sandbox. A missing one is no error.
+// RemoveSandbox removes a sandbox. A missing one is not an error.
 func (c *Client) RemoveSandbox(ctx context.Context, id string) error {
 	_, err := c.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 	if IsNotFound(err) {

@@ -183,17 +183,17 @@ func TestNoneAnswered(t *testing.T) {
 		errs []error
 		want error
 	}{
-		"all are well":                {t.Context(), dead, []error{nil, nil}, nil},
-		"one fails":                   {t.Context(), dead, []error{nil, gone}, nil},
-		"one answers":                 {t.Context(), dead, []error{failed, gone}, nil},
-		"none answers":                {t.Context(), dead, []error{gone, gone}, gone},
-		"none answers but itself":     {t.Context(), l, []error{gone, gone}, nil},
-		"no call was made":            {t.Context(), dead, nil, nil},
-		"it was ended":                {over, l, []error{nil, nil}, ended},
-		"ended during a call":         {over, l, []error{nil, failed}, ended},
-		"the time is over for one":    {late, dead, []error{nil, cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},
-		"the time is over for all":    {late, l, []error{cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},
-		"the time is over, no answer": {late, dead, []error{cancelled(context.DeadlineExceeded, l.Endpoint)}, context.DeadlineExceeded},
+		"all are well":            {t.Context(), dead, []error{nil, nil}, nil},
+		"one fails":               {t.Context(), dead, []error{nil, gone}, nil},
+		"one answers":             {t.Context(), dead, []error{failed, gone}, nil},
+		"none answers":            {t.Context(), dead, []error{gone, gone}, gone},
+		"none answers but itself": {t.Context(), l, []error{gone, gone}, nil},
+		"no call was made":        {t.Context(), dead, nil, nil},
+		"it was ended":            {over, l, []error{nil, nil}, ended},
+		"ended during a call":     {over, l, []error{nil, failed}, ended},
+		"timeout of one call":     {late, dead, []error{nil, cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},
+		"timeout of all calls":    {late, l, []error{cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},
+		"timeout, no answer":      {late, dead, []error{cancelled(context.DeadlineExceeded, l.Endpoint)}, context.DeadlineExceeded},
 	} {
 		if err := c.of.NoneAnswered(c.ctx, c.errs); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

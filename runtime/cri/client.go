@@ -154,7 +154,7 @@ func (c connection) call(ctx context.Context, method string, req, reply any, con
 	switch {
 	case err == nil:
 		return nil, nil
-	case timeIsOver(ctx, err):
+	case deadlineExceeded(ctx, err):
 		return cancelled(context.Cause(ctx), c.endpoint), err
 	case bounded.Err() != nil, brokenOff(err, begun.Add(timeout)):
 		return &UnavailableError{
@@ -179,9 +179,9 @@ func brokenOff(err error, deadline time.Time) bool {
 	return (code == codes.Canceled || code == codes.DeadlineExceeded) && time.Until(deadline) < deadlineSlack
 }
 
-// timeIsOver reports whether the caller's context has ended. If the server noticed the deadline first, it waits for the
-// context, which ends at once.
-func timeIsOver(ctx context.Context, err error) bool {
+// deadlineExceeded reports whether the caller's context has ended. If the server noticed the deadline first, it waits
+// for the context, which ends at once.
+func deadlineExceeded(ctx context.Context, err error) bool {
 	if deadline, ok := ctx.Deadline(); ok && brokenOff(err, deadline) {
 		<-ctx.Done()
 	}

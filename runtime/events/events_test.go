@@ -52,7 +52,7 @@ func TestRecorders(t *testing.T) {
 	for range 2 {
 		var r Recorder
 		r.Normal(noon, "Started", "a", "Container started")
-		r.Warning(noon, "Unhealthy", "a", "it says correct horse")
+		r.Warning(noon, "Unhealthy", "a", "failed with correct horse")
 		r.Span(state.Span{Kind: "Ready", Object: "a", Begin: noon, End: noon})
 		if err := r.Write(pod, ref, redaction.New([]byte("correct horse"))); err != nil {
 			t.Fatal(err)
@@ -63,7 +63,7 @@ func TestRecorders(t *testing.T) {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	if e := h.Events[1]; e.Type != state.Warning ||
-		e.Count != 2 || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "it says") {
+		e.Count != 2 || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "failed with") {
 		t.Errorf("%+v", e)
 	}
 }
@@ -77,7 +77,7 @@ func TestShownMessagesAreRedacted(t *testing.T) {
 		pod := layout.Pod(ref.UID)
 		if err := pod.History().Write(&state.History{
 			Pod:    ref,
-			Events: []state.PodEvent{{Message: "it says correct horse", Last: noon}},
+			Events: []state.PodEvent{{Message: "failed with correct horse", Last: noon}},
 		}); err != nil {
 			t.Fatal(err)
 		}

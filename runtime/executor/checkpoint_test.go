@@ -223,9 +223,9 @@ func TestRecordedFailuresContainNoSecrets(t *testing.T) {
 	text := pod("  containers: [{name: a, image: 'i:1', env: [{name: P, valueFrom: {secretKeyRef: {name: s, key: p}}}]}]\n") +
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
 	x := l.plan(model.PodRef{}, text).execution(Options{})
-	x.checkpoint.noteFailure("a", model.WithReason("X", errors.New("it says correct horse")))
+	x.checkpoint.noteFailure("a", model.WithReason("X", errors.New("failed with correct horse")))
 	if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != "X" || strings.Contains(e.Message, "correct horse") ||
-		!strings.Contains(e.Message, "it says") {
+		!strings.Contains(e.Message, "failed with") {
 		t.Errorf("recorded: %+v", e)
 	}
 }

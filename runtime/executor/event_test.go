@@ -73,8 +73,8 @@ func TestRetriesAfterFailures(t *testing.T) {
 	}
 }
 
-// TestInterruptedSteps checks that a canceled step is no failure of the runtime. A canceled hook has stopped its
-// container, which is reported as usual.
+// TestInterruptedSteps checks that a canceled step is not reported as a failure of the runtime. A canceled hook has
+// stopped its container, which is reported as usual.
 func TestInterruptedSteps(t *testing.T) {
 	step := &plan.Step{Kind: plan.StopContainer, Container: "a"}
 	ended := fmt.Errorf("stopping it: %w", context.Canceled)

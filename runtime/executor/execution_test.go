@@ -47,7 +47,7 @@ func TestOrderOfAPass(t *testing.T) {
 	var order []string
 	note := func(what string) {
 		if l.checkpoint(p.in.Pod).Applied != nil {
-			what += ", written down"
+			what += ", recorded"
 		}
 		if len(l.server.Calls()) > 0 {
 			what += ", something happened"
@@ -64,7 +64,7 @@ func TestOrderOfAPass(t *testing.T) {
 	if err != nil || outcome.Plan != p.plan {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"planned", "begun, written down"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"planned", "begun, recorded"}, order); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	begun := map[string]bool{}

@@ -65,7 +65,7 @@ func (e *hookFailure) KubeletText() string {
 // killMessage explains why a container is stopped. A reason that no kubelet has follows the kubelet's text (kubelet:
 // computePodActions, computeInitContainerActions, killContainer).
 func killMessage(p *plan.Plan, manifest *v1.Pod, s *plan.Step) string {
-	switch s.Reason { //nolint:exhaustive // the others are no reasons of a kubelet
+	switch s.Reason { //nolint:exhaustive // a kubelet does not have the others
 	case model.RestartAllContainers:
 		return "killing"
 	case model.RestartRequested, model.RemovedFromSpec, model.Superseded:

@@ -92,7 +92,7 @@ func TestEventsOfTheKubelet(t *testing.T) {
 }
 
 // TestFailureEventsOfTheKubelet checks that each failure has the kubelet's reason and text. Surprises and canceled
-// steps are no failures, except a canceled hook.
+// steps are not failures, except a canceled hook.
 func TestFailureEventsOfTheKubelet(t *testing.T) {
 	cause := errors.New("injected failure")
 	image := plan.Step{Kind: plan.PullImage, Container: "a", Image: "i:1"}

@@ -1,6 +1,6 @@
 package model
 
-// Reason says why a step, a hold or a keep is in the plan, with a stable word from the vocabulary of Kubernetes. A
+// Reason is why a step, a hold or a keep is in the plan, with a stable word from the vocabulary of Kubernetes. A
 // reason only explains: the executor uses the step's other fields.
 type Reason string
 

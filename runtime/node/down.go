@@ -27,7 +27,7 @@ import (
 const stopTimeout = time.Minute
 
 // Down stops the pods of the node, its containerd and its shims, and removes its mounts, network and files. It ends
-// only processes of the node. A missing node is no error.
+// only processes of the node. A missing node is not an error.
 func Down(ctx context.Context, o Options) error {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -290,7 +290,7 @@ func Unmount(dir string) error {
 	return nil
 }
 
-// removeBridge shuts a bridge down and removes it. A missing one is no error.
+// removeBridge shuts a bridge down and removes it. A missing one is not an error.
 func removeBridge(name string) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {

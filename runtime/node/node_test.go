@@ -364,7 +364,7 @@ func TestNodeComesBackAsItWas(t *testing.T) {
 	}{
 		{"a new node", Options{}, nil, "", DefaultSandboxImage, 0},
 		{"one that died", Options{}, before, program, "pause:old", 0},
-		{"told otherwise", Options{Containerd: "/x", SandboxImage: "y"}, before, "/x", "y", 0},
+		{"with options", Options{Containerd: "/x", SandboxImage: "y"}, before, "/x", "y", 0},
 		{"without its program", Options{}, gone, "", "pause:old", 1},
 		{"without its program, with another given", Options{Containerd: "/x"}, gone, "/x", "pause:old", 0},
 		{"of a podctl that did not remember", Options{}, &process{}, "", DefaultSandboxImage, 0},

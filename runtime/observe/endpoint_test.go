@@ -19,8 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// TestAdoptedEndpoints checks that a pod moves here from a runtime that has nothing of it any more, or does not listen.
-// It stays if its processes still run, or if the runtime cannot answer.
+// TestAdoptedEndpoints checks that a pod moves here from a runtime that no longer has it, or does not listen. It stays
+// if its processes still run, or if the runtime cannot answer.
 func TestAdoptedEndpoints(t *testing.T) {
 	old, _, oldEndpoint := runtimetest.Start(t, "i:1")
 	l := newLab(t, "i:1")

@@ -37,8 +37,8 @@ func NewExits(client *cri.Client) *Exits {
 	return &Exits{client: client, byID: map[string]containerd.Exit{}, sweepAt: sweepMin}
 }
 
-// Watch records each container whose process ends, and calls told with its ID. It returns when the context ends or the
-// connection breaks. With a runtime other than containerd it fails with errors.ErrUnsupported.
+// Watch records each container whose process ends, and calls notify with its ID. It returns when the context ends or
+// the connection breaks. With a runtime other than containerd it fails with errors.ErrUnsupported.
 func (x *Exits) Watch(ctx context.Context, notify func(id string)) error {
 	socket := x.client.Endpoint.Socket()
 	if socket == "" {

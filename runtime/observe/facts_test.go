@@ -118,7 +118,7 @@ func TestCgroupDrivers(t *testing.T) {
 	}
 }
 
-// TestOldRuntimes checks that a runtime that does not support the query for its driver is no error.
+// TestOldRuntimes checks that a runtime that does not support the query for its driver is not an error.
 func TestOldRuntimes(t *testing.T) {
 	l := newLab(t)
 	l.server.Fail(runtimetest.Fault{Method: "RuntimeConfig", Times: 1, Err: status.Error(codes.Unimplemented, "unknown method")})

@@ -83,9 +83,9 @@ func TestFaultsOfOtherManifestsAreIgnored(t *testing.T) {
 	}
 }
 
-// TestOutdatedContentIsNoFault checks that the present content of a volume does not count if other content will be
+// TestOutdatedContentIsNotAFault checks that the present content of a volume does not count if other content will be
 // written.
-func TestOutdatedContentIsNoFault(t *testing.T) {
+func TestOutdatedContentIsNotAFault(t *testing.T) {
 	text := func(data, sub string) string {
 		return "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {" + data + "}\n---\n" + oddPod +
 			"  containers: [{name: a, image: 'i:1', volumeMounts: [{name: v, mountPath: /v, subPath: " + sub + "}]}]\n" +

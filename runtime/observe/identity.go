@@ -92,8 +92,8 @@ func CheckAllLabels[T labelled](ref model.PodRef, items []T) error {
 	return nil
 }
 
-// AdoptEndpoint allows pods to move to this runtime from the one they were applied to, if the other one has nothing of
-// them any more.
+// AdoptEndpoint allows pods to move to this runtime from the one they were applied to, if the other one no longer has
+// them.
 func (o *Observer) AdoptEndpoint() { o.adopts = true }
 
 // checkEndpoint refuses a pod that was applied to another runtime, because it would run twice. A runtime that has

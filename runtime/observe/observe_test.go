@@ -169,7 +169,7 @@ func TestSecretsStayOut(t *testing.T) {
 		l.container(ref, sandbox, "a", 0)
 		l.server.SetNetwork("the plugin says correct horse")
 		l.remember(loadPod(t, secretPod()), &state.Checkpoint{
-			Memory: model.Memory{StartErrors: map[string]model.StartError{"a": {Message: "it says correct horse"}}},
+			Memory: model.Memory{StartErrors: map[string]model.StartError{"a": {Message: "failed with correct horse"}}},
 		})
 		s, err := l.observer.Observe(t.Context(), ref, d)
 		if err != nil {

@@ -131,7 +131,7 @@ func TestQuestionsThatFail(t *testing.T) {
 		d := loadPod(t, secretPod())
 		ref := model.RefOf(d.Pod)
 		l.container(ref, l.sandbox(ref, 0), "a", 0)
-		l.server.Fail(runtimetest.Fault{Method: method, Times: 9, Err: status.Error(codes.Internal, "it says correct horse")})
+		l.server.Fail(runtimetest.Fault{Method: method, Times: 9, Err: status.Error(codes.Internal, "failed with correct horse")})
 		_, err := l.observer.Observe(t.Context(), ref, d)
 		if err == nil || !strings.HasPrefix(err.Error(), "observing pod default/web: ") ||
 			!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "correct horse") {

@@ -203,7 +203,7 @@ func TestEditedSandboxStartsAtOnce(t *testing.T) {
 	}
 }
 
-// TestFinishedPodIsStopped also checks that nothing of the pod starts.
+// TestFinishedPodIsStopped also checks that no container starts.
 func TestFinishedPodIsStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		states  string

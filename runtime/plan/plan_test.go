@@ -95,7 +95,7 @@ func TestMake(t *testing.T) {
 				"start-app SpecChanged after check-app,stop-app-0-of-s0 created after check-app once exited stop-app-0-of-s0",
 			},
 		},
-		"a changed hostname stops nothing of a pod that runs once": {
+		"a changed hostname stops no container of a pod that runs once": {
 			world: modeltest.Running,
 			edit: func(d *podspec.Desired) {
 				d.Pod.Spec.Hostname, d.Pod.Spec.RestartPolicy = "other", v1.RestartPolicyNever

@@ -144,7 +144,7 @@ func TestRefusedPortsFail(t *testing.T) {
 	}
 }
 
-func TestUnknownPortNameIsNoFailure(t *testing.T) {
+func TestUnknownPortNameIsUnknown(t *testing.T) {
 	p := httpGet(0, "/")
 	p.HTTPGet.Port = intstr.FromString("absent")
 	if r := (Runner{}).Run(t.Context(), p, local(&v1.Container{})); r.Verdict != Unknown || r.Message == "" {

@@ -201,7 +201,7 @@ func TestEventsOfProbes(t *testing.T) {
 			ContainerID: "id",
 			Type:        kind,
 			IsEvent:     true,
-			Result:      Result{Verdict: verdict, Message: "podctl: it says so", Output: "it says so"},
+			Result:      Result{Verdict: verdict, Message: "podctl: refused", Output: "refused"},
 			Record:      model.ProbeRecord{Result: result},
 		}
 	}
@@ -210,18 +210,18 @@ func TestEventsOfProbes(t *testing.T) {
 		event  string
 		span   string
 	}{
-		"failure": {answer(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: it says so", ""},
+		"failure": {answer(model.Readiness, Failure, model.ProbeFailure), "Unhealthy Readiness probe failed: refused", ""},
 		"no verdict": {
 			answer(model.Liveness, Unknown, model.ProbeSuccess),
-			"Unhealthy Liveness probe errored and resulted in unknown state: it says so",
+			"Unhealthy Liveness probe errored and resulted in unknown state: refused",
 			"",
 		},
-		"warning": {answer(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: it says so", ""},
+		"warning": {answer(model.Liveness, Warning, model.ProbeSuccess), "ProbeWarning Liveness probe warning: refused", ""},
 		"ready":   {answer(model.Readiness, Success, model.ProbeSuccess), "", "Ready of a"},
 		"started": {answer(model.Startup, Success, model.ProbeSuccess), "", "Started of a"},
 		"not yet": {answer(model.Readiness, Success, model.ProbeFailure), "", ""},
 		"alive":   {answer(model.Liveness, Success, model.ProbeSuccess), "", ""},
-		"not told": {Report{
+		"not reported": {Report{
 			Type:   model.Liveness,
 			Result: Result{Verdict: Failure},
 			Record: model.ProbeRecord{Result: model.ProbeFailure},

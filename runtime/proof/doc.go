@@ -5,6 +5,6 @@
 // error with the kubelet's reason, or nil. The package reads the disk and changes nothing. An observation runs the
 // checks for a plan. The executor repeats them once images and volumes exist, and before the first stop.
 //
-// Unknown facts are no reason to refuse: another runtime may accept what runc refuses, and only the runtime can see the
-// files in an image (docs/limits.md).
+// podctl does not refuse because of unknown facts: another runtime may accept what runc refuses, and only the runtime
+// can see the files in an image (docs/limits.md).
 package proof

@@ -141,7 +141,7 @@ func TestWithoutServices(t *testing.T) {
 	l.Changed(t.Context(), "x")
 	l.must(l.Wait())
 	if len(l.listed)+len(l.written) > 0 {
-		t.Errorf("looked at %v, told %v", l.listed, l.written)
+		t.Errorf("listed %v, written %v", l.listed, l.written)
 	}
 	if _, err := os.Stat(l.layout.ServiceNames().Path()); err == nil {
 		t.Error("names are written")
@@ -191,7 +191,7 @@ func TestOnlyChangedPodsAreQueried(t *testing.T) {
 	l.listed, l.ready["web-1"] = nil, true
 	l.must(l.Sync(t.Context()))
 	if len(l.listed) > 0 || l.endpoints() != "[]" {
-		t.Errorf("nothing changed, and %v were looked at", l.listed)
+		t.Errorf("%v were listed although nothing has changed", l.listed)
 	}
 	l.during = func() {
 		if l.during = nil; l.ready["web-1"] {
@@ -202,7 +202,7 @@ func TestOnlyChangedPodsAreQueried(t *testing.T) {
 	l.Changed(t.Context(), one.Pod.UID)
 	l.must(l.Wait())
 	if fmt.Sprint(l.listed) != "[web-1 web-1]" || l.endpoints() != "[]" {
-		t.Errorf("looked at %v, traffic goes to %s", l.listed, l.endpoints())
+		t.Errorf("listed %v, traffic goes to %s", l.listed, l.endpoints())
 	}
 }
 

@@ -26,7 +26,7 @@ type Disturbance struct {
 	Fail codes.Code
 	// Lose passes the call on and answers with this code, as if the answer was lost.
 	Lose codes.Code
-	// Text is the message of a failed call. If empty, the message says that the failure is intended.
+	// Text is the message of a failed call. If empty, the message states that the failure is intended.
 	Text string
 	// Hang passes the call on and never answers.
 	Hang bool

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Remove removes a file or a link. A missing one is no error.
+// Remove removes a file or a link. A missing one is not an error.
 func (d *Dir) Remove(name string) error {
 	return IgnoreMissing(d.do("remove", name, func(fd int) error { return unix.Unlinkat(fd, name, 0) }))
 }
 
-// RemoveDir removes an empty directory. A missing one is no error.
+// RemoveDir removes an empty directory. A missing one is not an error.
 func (d *Dir) RemoveDir(name string) error {
 	return IgnoreMissing(d.do("remove", name, func(fd int) error { return unix.Unlinkat(fd, name, unix.AT_REMOVEDIR) }))
 }

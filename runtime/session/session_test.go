@@ -129,7 +129,7 @@ func TestRunningContainers(t *testing.T) {
 	if id, err := l.running(t.Context(), l.pod, "a"); id != want || err != nil {
 		t.Errorf("%s, %v", id, err)
 	}
-	l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("told to fail")})
+	l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: errors.New("injected failure")})
 	if _, err := l.running(t.Context(), l.pod, "a"); err == nil || !strings.HasPrefix(err.Error(), "finding container a: ") {
 		t.Errorf("error %v", err)
 	}

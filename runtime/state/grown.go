@@ -49,7 +49,7 @@ func trimMessages(pod *safefs.Dir, name string) error {
 	})
 }
 
-// eachIn calls work for each name in a directory. A missing directory is no error.
+// eachIn calls work for each name in a directory. A missing directory is not an error.
 func eachIn(parent *safefs.Dir, name string, work func(dir *safefs.Dir, name string) error) error {
 	dir, err := parent.Open(name)
 	if safefs.Missing(err) {

@@ -67,7 +67,7 @@ func TestFilesOfContainersAreTrimmed(t *testing.T) {
 	}
 }
 
-// TestNothingToTrim checks that a pod without files or without a directory is no error.
+// TestNothingToTrim checks that a pod without files or without a directory is not an error.
 func TestNothingToTrim(t *testing.T) {
 	layout := Layout{Root: t.TempDir()}
 	for _, pod := range []Pod{layout.Pod("gone"), (Layout{Root: filepath.Join(layout.Root, "missing")}).Pod("u1")} {

@@ -157,8 +157,8 @@ func (s Objects) Write(key ObjectKey, text []byte) error {
 // leftovers of a killed process.
 func (s Objects) unfinished() string { return s.dir(".unfinished") }
 
-// Remove removes the file of an object, and its directories if they are empty. A missing file is no error. The caller
-// holds the lock.
+// Remove removes the file of an object, and its directories if they are empty. A missing file is not an error. The
+// caller holds the lock.
 func (s Objects) Remove(key ObjectKey) error {
 	path, err := s.Path(key)
 	if err == nil {

@@ -37,7 +37,7 @@ func (s PulledImages) Add(id string) error {
 	return nil
 }
 
-// Forget removes an image, given by its file name. An image without a record is no error.
+// Forget removes an image, given by its file name. An image without a record is not an error.
 func (s PulledImages) Forget(name string) error {
 	if err := s.layout.dir().Remove(filepath.Join(s.dir(), name)); err != nil {
 		return fmt.Errorf("removing the record of an image that podctl pulled: %w", safefs.Cause(err))

@@ -58,7 +58,7 @@ func (s ServiceFile) Write(text []byte) error {
 	return nil
 }
 
-// Remove removes the file. A missing file is no error. The caller holds the lock of Services.
+// Remove removes the file. A missing file is not an error. The caller holds the lock of Services.
 func (s ServiceFile) Remove() error {
 	if err := s.layout.dir().Remove(s.Path()); err != nil {
 		return fmt.Errorf("removing %s: %w", s.what, safefs.Cause(err))

@@ -62,7 +62,7 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("an edit: %+v, %v", outcome.Plan, err)
 	}
 	if c, readErr := l.layout.Pod(edit.Pod.UID).Checkpoint().Read(); readErr != nil || c.Applied.SameManifest(edit) || c.Generation != 1 {
-		t.Errorf("it is written down: %v", readErr)
+		t.Errorf("recorded: %v", readErr)
 	}
 	second := model.RefOf(loadPod(t, sized(runs[1], "2")).Pod)
 	if outcome, err = l.Delete(t.Context(), second, executor.Options{}); err != nil || outcome.Err() != nil {

@@ -71,7 +71,7 @@ func (s *Syncer) NotePullPause(ctx context.Context, outcome *executor.Outcome, u
 	return s.executor.NotePullPause(outcome.Plan.Pod, outcome.Failed, until)
 }
 
-// CheckSaved returns why a saved plan of a pod does not fit any more; nil if it does. It changes nothing of the pod.
+// CheckSaved returns why a saved plan of a pod does not fit any more; nil if it does. It does not change the pod.
 func (s *Syncer) CheckSaved(ctx context.Context, desired *podspec.Desired, opts plan.Options, saved *plan.Plan) error {
 	ref := model.RefOf(desired.Pod)
 	if err := s.digests.Keep(); err != nil {

@@ -313,7 +313,7 @@ func TestDebugContainers(t *testing.T) {
 		t.Errorf("made %v", last)
 	}
 	if j, err := l.layout.Pod(d.Pod.UID).Checkpoint().Read(); err != nil || !j.Applied.SameAs(d) || j.Generation != 1 {
-		t.Errorf("written down: generation %d, %v", j.Generation, err)
+		t.Errorf("recorded: generation %d, %v", j.Generation, err)
 	}
 	if p, err := l.Plan(t.Context(), d, plan.Options{}); err != nil || len(p.Steps) > 0 {
 		t.Errorf("a pass after it does %v, %v", p.Steps, err)

@@ -40,7 +40,7 @@ func (j *jobs) finish(how batchv1.JobConditionType, reason, message string) {
 	}
 }
 
-// judge ends a Job that failed, or of which enough has succeeded.
+// judge ends a Job that has failed, or that has enough succeeded pods.
 func (j *jobs) judge() {
 	if reason, message := j.failure(); reason != "" {
 		j.finish(batchv1.JobFailed, reason, message)

@@ -235,7 +235,7 @@ func TestSuccessPolicy(t *testing.T) {
 func TestEndsOfJobs(t *testing.T) {
 	l := newJobLife(t, v1.RestartPolicyNever, "activeDeadlineSeconds: 60", "ttlSecondsAfterFinished: 100")
 	if x := l.want("at first", "work-0"); !x.Next.Equal(l.now.Add(time.Minute)) {
-		t.Errorf("it is looked at again at %s", x.Next)
+		t.Errorf("next check at %s", x.Next)
 	}
 	l.pass(time.Minute)
 	l.wantOver(batchv1.JobFailed, batchv1.JobReasonDeadlineExceeded)

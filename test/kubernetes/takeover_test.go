@@ -246,7 +246,7 @@ func (n *node) takeBack(t *testing.T, manifests string, before records) {
 	sameRuns(t, before, n.records(t))
 }
 
-// deleteAll checks that nothing of a pod is left after its deletion, except the logs that podctl archives.
+// deleteAll checks that no part of a pod is left after its deletion, except the logs that podctl archives.
 func (n *node) deleteAll(t *testing.T) {
 	t.Helper()
 	n.must(t, "delete", "--all", "-A")

@@ -67,7 +67,7 @@ var readOnce = sync.OnceValues(func() (*tree, error) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != root && (strings.HasPrefix(name, ".") || name == "bin" || name == "testdata"):
+		case d.IsDir() && isSkipped(path, name):
 			return fs.SkipDir
 		case name == "go.mod":
 			modules[strings.TrimPrefix(filepath.Dir(path), root+"/")] = true
@@ -83,6 +83,11 @@ var readOnce = sync.OnceValues(func() (*tree, error) {
 	}
 	return tr, err
 })
+
+// isSkipped reports whether the tests skip a directory: hidden ones, built programs, and data of tests.
+func isSkipped(path, name string) bool {
+	return path != root && (strings.HasPrefix(name, ".") || name == "bin" || name == "testdata")
+}
 
 // read adds one file of Go code.
 func (tr *tree) read(path string) error {

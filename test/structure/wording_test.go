@@ -1,7 +1,9 @@
 package structure
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -29,6 +31,26 @@ func TestWordingOfNames(t *testing.T) {
 			}
 			checked[c.text] = true
 		}
+	}
+}
+
+// TestWordingOfFiles checks that names of files and directories use plain words.
+func TestWordingOfFiles(t *testing.T) {
+	avoid := append(readWording(t, "texts"), readWording(t, "names")...)
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && isSkipped(path, d.Name()) {
+			return fs.SkipDir
+		}
+		stem := strings.TrimSuffix(d.Name(), filepath.Ext(d.Name()))
+		words := wordsOf(strings.NewReplacer("_", " ", "-", " ", ".", " ").Replace(stem))
+		checkWording(t, strings.TrimPrefix(path, root+"/"), words, avoid)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -148,7 +148,7 @@ func public(b Backend) *http.ServeMux {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		why := ready.text(r.Context())
 		if why != "" {
-			why = "not ready; podctl agent status says why"
+			why = "not ready; podctl agent status shows why"
 		}
 		answerReady(w, why)
 	})

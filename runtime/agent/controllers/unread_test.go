@@ -191,7 +191,7 @@ func TestServicesComeFirst(t *testing.T) {
 	stop()
 	<-done
 	if !reported {
-		t.Error("it is not told")
+		t.Error("the agent is not notified")
 	}
 }
 

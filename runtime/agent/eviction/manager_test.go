@@ -114,7 +114,7 @@ func (l *lab) looks(t *testing.T, n int) string {
 			l.done = append(l.done, "error")
 		}
 		if after := strings.Count(strings.Join(l.done, " "), "evict"); evicted != (after > before) {
-			t.Errorf("it says that it evicted a pod: %t", evicted)
+			t.Errorf("reported an eviction: %t", evicted)
 		}
 	}
 	return strings.Join(l.done, ", ")

@@ -32,7 +32,7 @@ var ErrNoLogind = errors.New("systemd-logind is not running")
 type Guard struct {
 	// Within is how long the pods may take to stop.
 	Within time.Duration
-	// Stop stops the pods, and returns when they have stopped or their time is over. Resume starts them again.
+	// Stop stops the pods, and returns when they have stopped or their time limit has passed. Resume starts them again.
 	Stop   func(ctx context.Context) error
 	Resume func(ctx context.Context)
 	// Connect connects to logind. The error ErrNoLogind ends the guard.

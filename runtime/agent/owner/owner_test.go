@@ -204,7 +204,7 @@ func TestPods(t *testing.T) {
 			stored:  []string{"one: web/a", "two: web/0!"},
 			want:    "web/0 ends, web/a stays",
 		},
-		"a pod that is being deleted is no reason either": {
+		"a pod that is being deleted is not a reason either": {
 			updates: []string{"two: web/b"},
 			stored:  []string{"one: web/a!"},
 			want:    "web/a ends, web/b of two",
@@ -241,7 +241,7 @@ func TestPods(t *testing.T) {
 			stored:  []string{": web/a"},
 			want:    "web/a stays, web/b of api",
 		},
-		"what it holds has won its name all the same": {
+		"a held pod has won its name anyway": {
 			updates: []string{"one: web/b", "two: web/c"},
 			stored:  []string{": web/a"},
 			want:    "two/f lost, web/a stays, web/b held by a",

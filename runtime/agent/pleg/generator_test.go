@@ -163,7 +163,7 @@ func watched(t *testing.T, f *fakeRuntime, test func(events func() string)) {
 func wantEvents(t *testing.T, events func() string, want string) {
 	t.Helper()
 	if got := events(); got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("notified of %q, want %q", got, want)
 	}
 }
 

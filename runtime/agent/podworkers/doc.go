@@ -1,4 +1,4 @@
-// Package podworkers decides when each pod gets a pass, and of which kind.
+// Package podworkers decides when each pod gets a pass, and its kind.
 //
 // Its inputs are the pods that sources want (Update, Remove), events of pods (Wake), the results of passes (Done), and
 // the time. Next returns the passes to begin, the passes to cut short, and the time of the next call. The package is

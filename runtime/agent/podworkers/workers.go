@@ -179,7 +179,7 @@ func (w *Workers) Forget(uid types.UID) {
 	x.forgotten, x.recreate = true, nil
 }
 
-// MarkAbsent notes that nothing of a pod exists, so that it waits if another pod has its name. It has no effect on a
+// MarkAbsent notes that a pod does not exist yet, so that it waits if another pod has its name. It has no effect on a
 // pod that is being deleted, or whose pass runs.
 func (w *Workers) MarkAbsent(uid types.UID) {
 	if x := w.workers[uid]; x != nil && x.running == nil && !x.ending {

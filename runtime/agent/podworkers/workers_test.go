@@ -402,7 +402,7 @@ func (l *life) remove(d *podspec.Desired) {
 	}
 }
 
-// step lets time pass, and ends the passes whose time is over.
+// step advances the time, and ends the passes that are due to end.
 func (l *life) step(seconds float64) {
 	l.begin()
 	l.now += seconds
@@ -557,6 +557,6 @@ func TestWallClockIsSetBack(t *testing.T) {
 	w.Next(now)
 	w.Done(now, "a", Result{Until: now.Round(0).Add(30 * time.Second)})
 	if _, _, wake := w.Next(now); wake.Sub(now) != 30*time.Second || !strings.Contains(wake.String(), " m=") {
-		t.Errorf("it is looked at again at %s, now it is %s", wake, now)
+		t.Errorf("next pass at %s, now %s", wake, now)
 	}
 }

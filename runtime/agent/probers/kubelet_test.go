@@ -267,7 +267,7 @@ func TestAgentRestart(t *testing.T) {
 					l.seen.Running[0].Records = records{kind: {Result: good, Last: good, CountedAt: noon, OnHold: kind == model.Startup}}
 				}
 				if unkept := l.Sync(noon.Add(time.Minute), l.seen); len(unkept) > 0 {
-					t.Errorf("to be written down: %+v", unkept)
+					t.Errorf("results to record: %+v", unkept)
 				}
 				l.want(kind, want, 0, "after a restart")
 			}

@@ -166,7 +166,7 @@ func TestStaleFailures(t *testing.T) {
 		}
 		l.now = l.now.Add(1)
 		if unkept := l.Sync(l.now, l.seen); len(unkept) > 0 {
-			t.Errorf("to be written down: %+v", unkept)
+			t.Errorf("results to record: %+v", unkept)
 		}
 		l.fails[model.Liveness] = !recovers
 		ran := l.tick()
@@ -293,7 +293,7 @@ func TestRecordedResults(t *testing.T) {
 		kept = append(kept, l.last.NeedsPass)
 	}
 	if want := []bool{true, false, false, false, true, false, true, false, false}; !slices.Equal(kept, want) {
-		t.Errorf("written down %v, not %v", kept, want)
+		t.Errorf("recorded %v, want %v", kept, want)
 	}
 	if unkept := l.Sync(l.now, l.seen); len(unkept) != 1 || unkept[0].Record != l.record(model.Readiness) ||
 		!unkept[0].Changed || unkept[0].IsEvent {
@@ -375,7 +375,7 @@ func TestEvents(t *testing.T) {
 		{probe.Warning, "redirected again", false}, // 250 s
 	} {
 		if got := wantMessage(c.verdict, c.output); got != c.want {
-			t.Errorf("%d, %s %q: told %t", i, c.verdict, c.output, got)
+			t.Errorf("%d, %s %q: reported %t", i, c.verdict, c.output, got)
 		}
 	}
 }

@@ -47,8 +47,8 @@ func New(now time.Time, within time.Duration, pods []*v1.Pod) *Shutdown {
 	return s
 }
 
-// Next returns the pods to stop now. A turn ends when none of its pods runs, or when its time is over: an equal share
-// of the remaining time for this turn and those after it. wake is the time of the next call if no pod ends before. done
+// Next returns the pods to stop now. A turn ends when none of its pods runs, or at its time limit: an equal share of
+// the remaining time for this turn and those after it. wake is the time of the next call if no pod ends before. done
 // reports that all turns are over.
 func (s *Shutdown) Next(now time.Time, runs func(types.UID) bool) (stop []Stop, wake time.Time, done bool) {
 	for {

@@ -50,7 +50,7 @@ func (l *recorder) awaits(t *testing.T, what string, is func(Update) bool) Updat
 			return all[len(all)-1]
 		}
 		if time.Now().After(end) {
-			t.Fatalf("no update has %s; told were %+v", what, l.all())
+			t.Fatalf("no update has %s; updates %+v", what, l.all())
 		}
 	}
 }
@@ -155,7 +155,7 @@ func TestDirectory(t *testing.T) {
 	l.wants(t, "one:3")
 	for i, u := range l.all()[1:] {
 		if u.SameAs(l.all()[i]) {
-			t.Errorf("told twice: %+v", u)
+			t.Errorf("reported twice: %+v", u)
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (l *life) check() {
 		}
 		got[d.Pod.Name], uids[d.Pod.UID] = d, d.Pod.Name
 		if old := l.before[d.Pod.Name]; old != nil && old != d && old.Source == d.Source && lineOf(old) == lineOf(d) {
-			l.fatalf("%s is another value, and nothing of it changed", d.Pod.Name)
+			l.fatalf("%s is another value, although it has not changed", d.Pod.Name)
 		}
 		if _, ok := must[d.Pod.Name]; !ok && !l.now.Before(l.seen[lineOf(d)].Add(DropDelay)) {
 			l.fatalf("%s is still wanted", d.Pod.Name)

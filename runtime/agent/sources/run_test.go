@@ -72,7 +72,7 @@ func (k *pollerLab) wants(t *testing.T, looks, reported int, pods string) {
 		last = k.updates[len(k.updates)-1]
 	}
 	if k.looks != looks || len(k.updates) != reported || shown(last) != pods {
-		t.Fatalf("%d looks, told %d times, last %q; want %d, %d, %q", k.looks, len(k.updates), shown(last), looks, reported, pods)
+		t.Fatalf("%d reads, %d updates, last %q; want %d, %d, %q", k.looks, len(k.updates), shown(last), looks, reported, pods)
 	}
 }
 
@@ -166,12 +166,12 @@ func TestSeriesOfEventsIsOneReport(t *testing.T) {
 			events <- written
 			passes(settle - 1)
 			if count() != 0 {
-				t.Fatal("told before it is quiet")
+				t.Fatal("an update was sent before the source was quiet")
 			}
 		}
 		passes(1)
 		if count() != 1 {
-			t.Fatalf("told %d times", got)
+			t.Fatalf("%d updates", got)
 		}
 		passes(time.Hour)
 		for range 100 {
@@ -198,7 +198,7 @@ func TestSeriesOfEventsIsOneReport(t *testing.T) {
 		events <- replaced
 		passes(settle - 1)
 		if count() != before {
-			t.Error("told while another file is being written")
+			t.Error("an update was sent while another file is being written")
 		}
 		passes(1)
 		events <- written

@@ -174,7 +174,7 @@ func (t *Texts) setText(now time.Time, in Text) error {
 	return nil
 }
 
-// combine creates the objects from all texts in effect, each of which is valid by itself. It returns an error if this
+// combine creates the objects from all texts in effect. Each text is valid by itself. It returns an error if this
 // failed for a reason outside the texts.
 func (t *Texts) combine(now time.Time) error {
 	var all []*load.Text

@@ -137,7 +137,7 @@ func TestWanted(t *testing.T) {
 	again := b.write("a", manifest("one", "", "1")+"# remark\n", "b", manifest("two", "", "2"))
 	b.wants("one:1 two:2")
 	if again.Pods[0] != u.Pods[0] || again.Pods[1] == u.Pods[1] {
-		t.Error("a pod is the same value if and only if nothing of it changed")
+		t.Error("a pod must be the same value if and only if it has not changed")
 	}
 	if third := b.read(); !third.SameAs(again) {
 		t.Error("reading the same makes another update")

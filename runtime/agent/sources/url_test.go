@@ -139,7 +139,7 @@ func TestETag(t *testing.T) {
 	for end := s.requests.Load() + 10; s.requests.Load() < end; time.Sleep(time.Millisecond) {
 	}
 	if sent.Load() != 1 || len(l.all()) != 1 {
-		t.Errorf("sent %d times, told %d times", sent.Load(), len(l.all()))
+		t.Errorf("sent %d times, %d updates", sent.Load(), len(l.all()))
 	}
 	// The ETag of a refused answer is not used.
 	version(`"2"`, "")
@@ -163,7 +163,7 @@ func TestSlowURL(t *testing.T) {
 	source = s.source(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
-	source.Run(ctx, nil, func(u Update) { t.Errorf("told %+v", u) })
+	source.Run(ctx, nil, func(u Update) { t.Errorf("unexpected update %+v", u) })
 }
 
 // TestURLsThatAreRefused checks that insecure URLs are refused without their passwords in the error.

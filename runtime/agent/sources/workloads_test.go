@@ -75,7 +75,7 @@ func TestWorkloads(t *testing.T) {
 	b.write("a", deployment("web", "2")+"---\n"+fmt.Sprintf(service, 81))
 	edited := b.hasBeside(t, "an edit", "web:2+x@a ConfigMap@c Secret@s Service@a")
 	if edited.Objects[2].Service.Spec.Ports[0].Port != 81 || edited.Objects[1] != first.Objects[1] {
-		t.Error("the Service is not told, or the Secret is")
+		t.Error("want a notification for the Service and none for the Secret")
 	}
 	b.texts["b"] = b.texts["a"]
 	b.remove("a")
@@ -114,7 +114,7 @@ func TestWorkloadsWrongTexts(t *testing.T) {
 	b.hasBeside(t, "the source fails", want)
 	b.unreadable["a"] = false
 	b.write("a", deployment("web", "3"))
-	b.hasBeside(t, "mended", "web:3@a Service@a")
+	b.hasBeside(t, "fixed", "web:3@a Service@a")
 	b.later(DropDelay)
 	b.hasBeside(t, "the Service is in it no more", "web:3@a")
 }

@@ -117,8 +117,8 @@ func (k *known) request(v verb, body []byte) request {
 }
 
 // deletable reports whether the final DELETE is due: the API has the final status, the pod is marked as deleted there,
-// nothing of it runs, and its resources are reclaimed (kubelet: canBeDeleted). A grace period of 0 shows that the
-// request was already made, and that the object waits for its finalizers.
+// none of its containers runs, and its resources are reclaimed (kubelet: canBeDeleted). A grace period of 0 shows that
+// the request was already made, and that the object waits for its finalizers.
 func (k *known) deletable(base *v1.Pod, m *Merge) bool {
 	grace := base.DeletionGracePeriodSeconds
 	return !k.deleted && base.DeletionTimestamp != nil && (grace == nil || *grace > 0) && !isMirror(base) &&

@@ -272,7 +272,7 @@ func (l *loop) readMarks(now time.Time) {
 	}
 }
 
-// concerns reports whether a change in the API must be looked at before the next comparison: a deletion, or a condition
+// concerns reports whether a change in the API must be handled before the next comparison: a deletion, or a condition
 // that a readiness gate names. Other changes wait, so that podctl never fights with another program.
 func (l *loop) concerns(e *entry) bool {
 	pod := l.Copies.Get(e.pod.UID)

@@ -69,7 +69,7 @@ type cluster struct {
 	done chan struct{}
 }
 
-// inBubble runs a test with a pod web that is Pending in the API, and nothing of which is known here.
+// inBubble runs a test with a pod web that is Pending in the API and unknown on this node.
 func inBubble(t *testing.T, test func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -105,7 +105,7 @@ func (r Roots) removeLinks(goes func(target string) bool) error {
 	})
 }
 
-// inDir calls work with a log directory. A missing directory is no error.
+// inDir calls work with a log directory. A missing directory is not an error.
 func inDir(path string, work func(dir *safefs.Dir) error) error {
 	dir, err := statedir.OpenLogDir(path)
 	if err != nil {

@@ -96,7 +96,7 @@ func (d Dir) MkdirAll(path string, perm fs.FileMode) error {
 	return made.Close()
 }
 
-// Remove removes a file or an empty directory of the state directory. A missing one is no error.
+// Remove removes a file or an empty directory of the state directory. A missing one is not an error.
 func (d Dir) Remove(path string) error { return safefs.IgnoreMissing(d.In(path, (*os.Root).Remove)) }
 
 // RemoveIfEmpty removes a directory if it is empty.
@@ -117,8 +117,8 @@ func (d Dir) Entries(path string) (entries []fs.DirEntry, err error) {
 	return entries, safefs.IgnoreMissing(err)
 }
 
-// Walk calls visit for a directory of the state directory and everything below. A missing directory is no error. Walk
-// does not follow links. names holds the path elements below the directory.
+// Walk calls visit for a directory of the state directory and everything below. A missing directory is not an error.
+// Walk does not follow links. names holds the path elements below the directory.
 func (d Dir) Walk(path string, visit func(names []string, entry fs.DirEntry) error) error {
 	err := d.In(path, func(root *os.Root, top string) error {
 		return fs.WalkDir(root.FS(), top, func(at string, entry fs.DirEntry, err error) error {
