@@ -76,6 +76,9 @@ func TestBadKubeconfigs(t *testing.T) {
 	if err := os.Chmod(shared, 0o666); err != nil { //nolint:gosec // this is the fault
 		t.Fatal(err)
 	}
+	withCertificate := func(file string) string {
+		return kubeconfigOf(t, "https://a:1", "client-certificate: "+file+", client-key: "+key)
+	}
 	for name, c := range map[string]struct{ path, want string }{
 		"missing":           {filepath.Join(t.TempDir(), "absent"), "no such file"},
 		"a directory":       {t.TempDir(), "not a regular file"},
@@ -87,8 +90,8 @@ func TestBadKubeconfigs(t *testing.T) {
 		"no such cluster":   {written(t, "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]"), `there is no cluster "c"`},
 		"no server":         {kubeconfigOf(t, "", "token: secret-token"), "it has no server"},
 		"no certificate":    {kubeconfigOf(t, "https://a:1", "client-certificate: /absent, client-key: /absent"), "/absent"},
-		"expired":           {kubeconfigOf(t, "https://a:1", "client-certificate: "+expired+", client-key: "+key), "of system:node:n has expired at 2026-05-01T11:59:00Z: renew it"},
-		"not a certificate": {kubeconfigOf(t, "https://a:1", "client-certificate: "+large+", client-key: "+key), "larger than"},
+		"expired":           {withCertificate(expired), "of system:node:n has expired at 2026-05-01T11:59:00Z: renew it"},
+		"not a certificate": {withCertificate(large), "larger than"},
 	} {
 		_, err := Connect(Settings{Kubeconfig: c.path, Now: func() time.Time { return now }})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) ||

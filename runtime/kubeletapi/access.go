@@ -33,10 +33,13 @@ func (a Address) Listen(ctx context.Context, log *slog.Logger) (net.Listener, er
 		return nil, fmt.Errorf("the server of the node: %w", err)
 	}
 	if a.AlwaysAllow {
-		log.Warn("the server of the node allows every request: a client that reaches the port can run commands in all pods",
+		log.Warn("the server of the node allows every request: "+
+			"a client that reaches the port can run commands in all pods",
 			"address", l.Addr().String(), "authorization-mode", "AlwaysAllow")
 	} else {
-		log.Info("the server of the node serves only this user on this machine, because no --authorization-mode is set", "address", l.Addr().String())
+		log.Info("the server of the node serves only this user on this machine, "+
+			"because no --authorization-mode is set",
+			"address", l.Addr().String())
 	}
 	return l, nil
 }
@@ -49,7 +52,8 @@ func (s *Server) allow(r *http.Request) error {
 	}
 	c := connectionOf(r.Context())
 	if c == nil || !c.isOwn() {
-		return refuse(http.StatusForbidden, "Forbidden (without --authorization-mode, only user %d of this machine may use this server)", os.Geteuid())
+		return refuse(http.StatusForbidden,
+			"Forbidden (without --authorization-mode, only user %d of this machine may use this server)", os.Geteuid())
 	}
 	return nil
 }

@@ -49,7 +49,8 @@ func TestOtherUsers(t *testing.T) {
 		t.Skip("only root can open a connection as another user")
 	}
 	for _, request := range []string{"GET /healthz", "POST /run/ns/web/app", "GET /pods"} {
-		conn := tls.Client(dialAs(t, 65534, strings.TrimPrefix(s.url, "https://")), &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // self-signed
+		plain := dialAs(t, 65534, strings.TrimPrefix(s.url, "https://"))
+		conn := tls.Client(plain, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // self-signed
 		_, err := io.WriteString(conn, request+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 		text, readErr := io.ReadAll(conn)
 		if err = errors.Join(err, readErr); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 403 ") ||

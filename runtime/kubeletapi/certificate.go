@@ -68,7 +68,8 @@ func (f *pairFiles) current() (*tls.Certificate, error) {
 	case f.pair == nil:
 		return nil, fmt.Errorf("the serving certificate of the node: %w", err)
 	default:
-		f.log.Warn("the serving certificate of the node has changed and cannot be used; the previous one stays", "error", err.Error())
+		f.log.Warn("the serving certificate of the node has changed and cannot be used; the previous one stays",
+			"error", err.Error())
 	}
 	return f.pair, nil
 }
@@ -164,10 +165,12 @@ func (s *selfSigned) isValid(pair *tls.Certificate) bool {
 
 // stored reads the files of the certificate and of its key. Missing files are empty.
 func (s *selfSigned) stored() (cert, key []byte, err error) {
-	if cert, err = s.dir.Read(s.path(certName), pemMax); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	cert, err = s.dir.Read(s.path(certName), pemMax)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
-	if key, err = s.dir.Read(s.path(keyName), pemMax, safefs.CheckPrivate); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	key, err = s.dir.Read(s.path(keyName), pemMax, safefs.CheckPrivate)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, err
 	}
 	return cert, key, nil

@@ -165,7 +165,9 @@ func has(labels, wanted map[string]string) bool {
 	return true
 }
 
-func (m *fakeRuntime) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
+func (m *fakeRuntime) ListPodSandbox(
+	_ context.Context, r *runtimeapi.ListPodSandboxRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ListPodSandboxResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	reply := &runtimeapi.ListPodSandboxResponse{}
@@ -177,7 +179,9 @@ func (m *fakeRuntime) ListPodSandbox(_ context.Context, r *runtimeapi.ListPodSan
 	return reply, m.err
 }
 
-func (m *fakeRuntime) ListContainers(_ context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error) {
+func (m *fakeRuntime) ListContainers(
+	_ context.Context, r *runtimeapi.ListContainersRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ListContainersResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	reply := &runtimeapi.ListContainersResponse{}
@@ -189,7 +193,9 @@ func (m *fakeRuntime) ListContainers(_ context.Context, r *runtimeapi.ListContai
 	return reply, m.err
 }
 
-func (m *fakeRuntime) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusRequest, _ ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error) {
+func (m *fakeRuntime) ContainerStatus(
+	_ context.Context, r *runtimeapi.ContainerStatusRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ContainerStatusResponse, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	select {
@@ -205,7 +211,9 @@ func (m *fakeRuntime) ContainerStatus(_ context.Context, r *runtimeapi.Container
 	}}, m.err
 }
 
-func (m *fakeRuntime) ExecSync(_ context.Context, r *runtimeapi.ExecSyncRequest, _ ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
+func (m *fakeRuntime) ExecSync(
+	_ context.Context, r *runtimeapi.ExecSyncRequest, _ ...grpc.CallOption,
+) (*runtimeapi.ExecSyncResponse, error) {
 	switch command := r.GetCmd(); command[0] {
 	case "false":
 		return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stderr: []byte("no")}, m.err
@@ -235,7 +243,9 @@ func (m *fakeRuntime) Attach(_ context.Context, r *runtimeapi.AttachRequest, _ .
 	return m.streams.GetAttach(r)
 }
 
-func (m *fakeRuntime) PortForward(_ context.Context, r *runtimeapi.PortForwardRequest, _ ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error) {
+func (m *fakeRuntime) PortForward(
+	_ context.Context, r *runtimeapi.PortForwardRequest, _ ...grpc.CallOption,
+) (*runtimeapi.PortForwardResponse, error) {
 	if err := m.ask(fmt.Sprintf("forward %s %v", r.GetPodSandboxId(), r.GetPort())); err != nil {
 		return nil, err
 	}
@@ -253,7 +263,10 @@ func (e exitError) Exited() bool    { return true }
 func (e exitError) ExitStatus() int { return int(e) }
 
 // Exec repeats the input in upper case, reports the size of the terminal, and exits with the number in the command.
-func (p processes) Exec(ctx context.Context, id string, command []string, in io.Reader, out, errs io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error { //nolint:revive // the signature is the library's
+func (p processes) Exec( //nolint:revive // the signature is the library's
+	ctx context.Context, id string, command []string,
+	in io.Reader, out, errs io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize,
+) error {
 	if tty {
 		select {
 		case size := <-resize:
@@ -279,7 +292,10 @@ func (p processes) Exec(ctx context.Context, id string, command []string, in io.
 }
 
 // Attach is like a command.
-func (p processes) Attach(ctx context.Context, id string, in io.Reader, out, errs io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error { //nolint:revive // the signature is the library's
+func (p processes) Attach( //nolint:revive // the signature is the library's
+	ctx context.Context, id string,
+	in io.Reader, out, errs io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize,
+) error {
 	return p.Exec(ctx, id, []string{"attached"}, in, out, errs, tty, resize)
 }
 

@@ -150,7 +150,8 @@ func TestLargeRequests(t *testing.T) {
 	if code, _ := s.do("GET", "/healthz", "", "X-Large", strings.Repeat("x", 2<<20)); code != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("a large header: %d", code)
 	}
-	code, text := s.do("POST", "/run/ns/web/app", "cmd=echo&x="+strings.Repeat("x", 2<<20), "Content-Type", "application/x-www-form-urlencoded")
+	body := "cmd=echo&x=" + strings.Repeat("x", 2<<20)
+	code, text := s.do("POST", "/run/ns/web/app", body, "Content-Type", "application/x-www-form-urlencoded")
 	if code != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large body: %d %q", code, text)
 	}
@@ -168,10 +169,12 @@ func TestProtocols(t *testing.T) {
 		defer conn.Close() //nolint:errcheck // nothing was written
 		return conn.(*tls.Conn).ConnectionState().NegotiatedProtocol, nil
 	}
-	if protocol, err := dial(&tls.Config{NextProtos: []string{"h2", "http/1.1"}}); err != nil || protocol != "http/1.1" { //nolint:gosec // see dial
+	protocol, err := dial(&tls.Config{NextProtos: []string{"h2", "http/1.1"}}) //nolint:gosec // see dial
+	if err != nil || protocol != "http/1.1" {
 		t.Errorf("it speaks %q (%v)", protocol, err)
 	}
-	if _, err := dial(&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}); err == nil { //nolint:gosec // it is refused
+	_, err = dial(&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}) //nolint:gosec // it is refused
+	if err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}
 }

@@ -65,8 +65,8 @@ func inAPIForm(pods []*v1.Pod, shown []*podspec.Desired, node string) []v1.Pod {
 // or http.
 const configSource = "kubernetes.io/config.source"
 
-// inAPI returns a pod as it appears in the API: a pod that is not from the API server has the name and the annotation of
-// a static pod. It changes nothing that the argument refers to.
+// inAPI returns a pod as it appears in the API: a pod that is not from the API server has the name and the annotation
+// of a static pod. It changes nothing that the argument refers to.
 func inAPI(pod *v1.Pod, d *podspec.Desired, node string) v1.Pod {
 	p := *pod
 	p.TypeMeta = metav1.TypeMeta{}
@@ -90,15 +90,17 @@ func (l *lister) serveRunningPods(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	defer release()
-	sandboxes, err := l.runtime.ListPodSandbox(r.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+	ready := &runtimeapi.PodSandboxFilter{
 		State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
-	}})
+	}
+	sandboxes, err := l.runtime.ListPodSandbox(r.Context(), &runtimeapi.ListPodSandboxRequest{Filter: ready})
 	if err != nil {
 		return err
 	}
-	containers, err := l.runtime.ListContainers(r.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+	running := &runtimeapi.ContainerFilter{
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-	}})
+	}
+	containers, err := l.runtime.ListContainers(r.Context(), &runtimeapi.ListContainersRequest{Filter: running})
 	if err != nil {
 		return err
 	}
@@ -108,8 +110,8 @@ func (l *lister) serveRunningPods(w http.ResponseWriter, r *http.Request) error 
 // runningPods groups containers by pod, the newest pod first (kubelet: GetPods, ToAPIPod).
 func runningPods(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Container) []v1.Pod {
 	sandboxes, containers = slices.Clone(sandboxes), slices.Clone(containers)
-	slices.SortStableFunc(sandboxes, func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
-	slices.SortStableFunc(containers, func(a, b *runtimeapi.Container) int { return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt()) })
+	slices.SortStableFunc(sandboxes, newestFirst)
+	slices.SortStableFunc(containers, newestFirst)
 	var pods []v1.Pod
 	places := map[string]int{}
 	for _, sandbox := range sandboxes {
@@ -118,17 +120,32 @@ func runningPods(sandboxes []*runtimeapi.PodSandbox, containers []*runtimeapi.Co
 			continue
 		}
 		places[m.GetUid()] = len(pods)
-		pods = append(pods, v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.GetNamespace(), Name: m.GetName(), UID: types.UID(m.GetUid())}})
+		pods = append(pods, v1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: m.GetNamespace(),
+			Name:      m.GetName(),
+			UID:       types.UID(m.GetUid()),
+		}})
 	}
 	for _, c := range containers {
-		if at, known := places[c.GetLabels()[criconfig.LabelPodUID]]; known {
-			pods[at].Spec.Containers = append(pods[at].Spec.Containers, v1.Container{Name: c.GetMetadata().GetName(), Image: c.GetImage().GetImage()})
+		at, known := places[c.GetLabels()[criconfig.LabelPodUID]]
+		if !known {
+			continue
 		}
+		spec := &pods[at].Spec
+		spec.Containers = append(spec.Containers, v1.Container{
+			Name:  c.GetMetadata().GetName(),
+			Image: c.GetImage().GetImage(),
+		})
 	}
 	return pods
 }
 
-// listing waits until a list of pods may be made. Each list queries the runtime.
+// newestFirst orders sandboxes or containers by the time of their creation.
+func newestFirst[T interface{ GetCreatedAt() int64 }](a, b T) int {
+	return cmp.Compare(b.GetCreatedAt(), a.GetCreatedAt())
+}
+
+// wait waits until a list of pods may be made. Each list queries the runtime.
 func (l *lister) wait(ctx context.Context) (release func(), err error) {
 	select {
 	case l.slots <- struct{}{}:

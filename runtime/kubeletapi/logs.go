@@ -81,10 +81,12 @@ func (l *logReader) writeLog(ctx context.Context, run string, options *v1.PodLog
 		stderr = out
 	}
 	log := logfile.Log{Path: reply.GetStatus().GetLogPath()}
-	return log.Read(ctx, part(options, l.now()), func(ctx context.Context) (bool, error) { return l.runs(ctx, id) }, stdout, stderr)
+	runs := func(ctx context.Context) (bool, error) { return l.runs(ctx, id) }
+	return log.Read(ctx, part(options, l.now()), runs, stdout, stderr)
 }
 
-// runs reports whether a container runs. A runtime that does not answer changes nothing (kubelet's cri-client: isContainerRunning).
+// runs reports whether a container runs. A runtime that does not answer changes nothing (kubelet's cri-client:
+// isContainerRunning).
 func (l *logReader) runs(ctx context.Context, id string) (bool, error) {
 	reply, err := l.finder.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	if away := (*cri.UnavailableError)(nil); errors.As(err, &away) {

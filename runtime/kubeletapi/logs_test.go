@@ -117,6 +117,11 @@ func TestLoggedRun(t *testing.T) {
 	ended := func(id string) v1.ContainerState {
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: id}}
 	}
+	const (
+		terminated = `container "app" in pod "web" is terminated`
+		noPrevious = `previous terminated container "app" in pod "web" not found`
+		starting   = `container "app" in pod "web" is waiting to start: `
+	)
 	for name, c := range map[string]struct {
 		now, last v1.ContainerState
 		previous  bool
@@ -125,16 +130,16 @@ func TestLoggedRun(t *testing.T) {
 		"running":                      {now: runs, want: "r://now"},
 		"running, it ran before":       {now: runs, last: ended("r://last"), want: "r://now"},
 		"the run before":               {now: runs, last: ended("r://last"), previous: true, want: "r://last"},
-		"no run before":                {now: runs, previous: true, want: `previous terminated container "app" in pod "web" not found`},
-		"the run before without an id": {now: runs, last: ended(""), previous: true, want: `previous terminated container "app" in pod "web" not found`},
+		"no run before":                {now: runs, previous: true, want: noPrevious},
+		"the run before without an id": {now: runs, last: ended(""), previous: true, want: noPrevious},
 		"ended":                        {now: ended("r://end"), last: ended("r://last"), want: "r://end"},
 		"ended without an id":          {now: ended(""), last: ended("r://last"), want: "r://last"},
-		"ended, never started":         {now: ended(""), want: `container "app" in pod "web" is terminated`},
+		"ended, never started":         {now: ended(""), want: terminated},
 		"waits for a restart":          {now: waits("CrashLoopBackOff"), last: ended("r://last"), want: "r://last"},
-		"waits, last without an id":    {now: waits("CrashLoopBackOff"), last: ended(""), want: `container "app" in pod "web" is terminated`},
-		"cannot pull":                  {now: waits("ErrImagePull"), want: `container "app" in pod "web" is waiting to start: image can't be pulled`},
-		"cannot pull for some time":    {now: waits("ImagePullBackOff"), want: `container "app" in pod "web" is waiting to start: trying and failing to pull image`},
-		"waits":                        {now: waits("ContainerCreating"), want: `container "app" in pod "web" is waiting to start: ContainerCreating`},
+		"waits, last without an id":    {now: waits("CrashLoopBackOff"), last: ended(""), want: terminated},
+		"cannot pull":                  {now: waits("ErrImagePull"), want: starting + "image can't be pulled"},
+		"cannot pull for some time":    {now: waits("ImagePullBackOff"), want: starting + "trying and failing to pull image"},
+		"waits":                        {now: waits("ContainerCreating"), want: starting + "ContainerCreating"},
 		"unknown":                      {want: `container "app" in pod "web" is waiting to start - no logs yet`},
 	} {
 		one := []v1.ContainerStatus{{Name: "app", ContainerID: "r://now", State: c.now, LastTerminationState: c.last}}
@@ -150,7 +155,8 @@ func TestLoggedRun(t *testing.T) {
 			}
 		}
 	}
-	if _, err := loggedRun(&v1.PodStatus{}, "web", "app", false); err == nil || err.Error() != `container "app" in pod "web" is not available` {
+	_, err := loggedRun(&v1.PodStatus{}, "web", "app", false)
+	if err == nil || err.Error() != `container "app" in pod "web" is not available` {
 		t.Errorf("without a status: %v", err)
 	}
 }
@@ -238,7 +244,8 @@ func TestFollowEndsWithClient(t *testing.T) {
 	s := serveLog(t, func(_ *Settings, l *limits) { l.streams = 1 })
 	ctx, leave := context.WithCancel(t.Context())
 	expectLines(t, following(ctx, t, s, ""), "one", "two", "three", "four")
-	if code, text := s.do("GET", "/containerLogs/ns/web/app", ""); code != http.StatusTooManyRequests || text != "maximum number of in-flight requests exceeded" {
+	code, text := s.do("GET", "/containerLogs/ns/web/app", "")
+	if code != http.StatusTooManyRequests || text != "maximum number of in-flight requests exceeded" {
 		t.Errorf("one stream more: %d %q", code, text)
 	}
 	s.expect("GET", "/healthz", http.StatusOK, "ok")

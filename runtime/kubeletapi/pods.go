@@ -64,7 +64,8 @@ func choose(shown []*podspec.Desired, want podName, node string) *podspec.Desire
 	byName := first(func(d *podspec.Desired) bool { return apiName(d, node) == want.name })
 	byLife := first(func(d *podspec.Desired) bool { return d.Pod.DeletionTimestamp == nil })
 	return slices.MinFunc(found, func(a, b *podspec.Desired) int {
-		return cmp.Or(byUID(a, b), byName(a, b), byLife(a, b), b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time))
+		byAge := b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
+		return cmp.Or(byUID(a, b), byName(a, b), byLife(a, b), byAge)
 	})
 }
 
@@ -88,15 +89,18 @@ func (f *finder) runningContainer(r *http.Request, pod *podspec.Desired) (string
 	if uid := podNameOf(r).uid; uid != "" && uid != pod.Pod.UID {
 		return "", nil
 	}
-	list, err := f.runtime.ListContainers(r.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
-		LabelSelector: map[string]string{criconfig.LabelPodUID: string(pod.Pod.UID), criconfig.LabelContainerName: r.PathValue("container")},
-		State:         &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-	}})
+	running := &runtimeapi.ContainerFilter{
+		LabelSelector: map[string]string{
+			criconfig.LabelPodUID:        string(pod.Pod.UID),
+			criconfig.LabelContainerName: r.PathValue("container"),
+		},
+		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
+	}
+	list, err := f.runtime.ListContainers(r.Context(), &runtimeapi.ListContainersRequest{Filter: running})
 	if err != nil || len(list.GetContainers()) == 0 {
 		return "", err
 	}
-	newest := slices.MaxFunc(list.GetContainers(), func(a, b *runtimeapi.Container) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
-	return newest.GetId(), nil
+	return slices.MinFunc(list.GetContainers(), newestFirst).GetId(), nil
 }
 
 // readySandbox returns the id of the newest ready sandbox of a pod, or an empty string.
@@ -108,6 +112,5 @@ func (f *finder) readySandbox(ctx context.Context, uid types.UID) (string, error
 	if err != nil || len(list.GetItems()) == 0 {
 		return "", err
 	}
-	newest := slices.MaxFunc(list.GetItems(), func(a, b *runtimeapi.PodSandbox) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
-	return newest.GetId(), nil
+	return slices.MinFunc(list.GetItems(), newestFirst).GetId(), nil
 }

@@ -63,21 +63,30 @@ func TestPods(t *testing.T) {
 			metav1.TypeMeta
 			Items []map[string]any
 		}
-		if err := json.Unmarshal([]byte(text), &list); err != nil || code != http.StatusOK || list.Kind != "PodList" || list.APIVersion != "v1" || len(list.Items) != 2 {
+		err := json.Unmarshal([]byte(text), &list)
+		if err != nil || code != http.StatusOK || list.Kind != "PodList" || list.APIVersion != "v1" || len(list.Items) != 2 {
 			t.Fatalf("%s: %d %v %s", path, code, err, text)
 		}
 		one, _ := json.Marshal(list.Items[0])
 		two, _ := json.Marshal(list.Items[1])
-		for _, want := range []string{`"name":"web-node"`, `"nodeName":"node"`, `"kubernetes.io/config.source":"file"`, `"a":"b"`, `"phase":"Running"`} {
+		for _, want := range []string{
+			`"name":"web-node"`,
+			`"nodeName":"node"`,
+			`"kubernetes.io/config.source":"file"`,
+			`"a":"b"`,
+			`"phase":"Running"`,
+		} {
 			if !strings.Contains(string(one), want) {
 				t.Errorf("%s is not in %s", want, one)
 			}
 		}
-		if strings.Contains(string(one), `"kind":"Pod"`) || !strings.Contains(string(two), `"name":"db"`) || !strings.Contains(string(two), `"kubernetes.io/config.source":"api"`) {
+		if strings.Contains(string(one), `"kind":"Pod"`) || !strings.Contains(string(two), `"name":"db"`) ||
+			!strings.Contains(string(two), `"kubernetes.io/config.source":"api"`) {
 			t.Errorf("%s %s", one, two)
 		}
 	}
-	if p := inAPI(fromFile.Pod, fromFile, "node"); p.Name != "web-node" || len(fromFile.Pod.Annotations) != 1 || fromFile.Pod.Name != "web" {
+	p := inAPI(fromFile.Pod, fromFile, "node")
+	if p.Name != "web-node" || len(fromFile.Pod.Annotations) != 1 || fromFile.Pod.Name != "web" {
 		t.Errorf("the list changes the pod: %v", fromFile.Pod)
 	}
 	agent.shown = nil

@@ -55,8 +55,8 @@ func shows(options *v1.PodLogOptions, stream string) bool {
 	return wanted == v1.LogStreamAll || wanted == stream
 }
 
-// loggedRun returns the id, with the name of the runtime, of the container whose log is shown: the running one, the last
-// that ended, or with previous the one before it (kubelet: validateContainerLogStatus).
+// loggedRun returns the id, with the name of the runtime, of the container whose log is shown: the running one, the
+// last that ended, or with previous the one before it (kubelet: validateContainerLogStatus).
 func loggedRun(status *v1.PodStatus, pod, container string, previous bool) (string, error) {
 	c := statusOf(status, container)
 	if c == nil {
@@ -77,7 +77,8 @@ func loggedRun(status *v1.PodStatus, pod, container string, previous bool) (stri
 	case state.Terminated != nil, c.LastTerminationState.Terminated != nil:
 		return "", fmt.Errorf("container %q in pod %q is terminated", container, pod)
 	case state.Waiting != nil:
-		return "", fmt.Errorf("container %q in pod %q is waiting to start: %s", container, pod, waitingFor(state.Waiting.Reason))
+		reason := waitingFor(state.Waiting.Reason)
+		return "", fmt.Errorf("container %q in pod %q is waiting to start: %s", container, pod, reason)
 	}
 	return "", fmt.Errorf("container %q in pod %q is waiting to start - no logs yet", container, pod)
 }

@@ -26,8 +26,8 @@ func refuse(code int, format string, args ...any) error {
 	return &refusal{code: code, text: fmt.Sprintf(format, args...)}
 }
 
-// retryAfter is the time in seconds after which a client may repeat a request that a limit refused (kubelet's cri-streaming:
-// cacheTTL).
+// retryAfter is the time in seconds after which a client may repeat a request that a limit refused (kubelet's
+// cri-streaming: cacheTTL).
 const retryAfter = 60
 
 // errTooMany refuses a request for one more stream, with the words of the runtime's own limit (kubelet's
@@ -59,7 +59,8 @@ const answerTime = 5 * time.Minute
 // beginAnswer prepares a response that is not a stream. The time to read it begins now, because the runtime may have
 // needed some before.
 func beginAnswer(w http.ResponseWriter, contentType string) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // A connection of a test may have none.
+	// A connection of a test may have no deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
@@ -96,8 +97,8 @@ const (
 	bodyTime = 5 * time.Minute
 )
 
-// readForm reads the parameters of a request from its URL and from its body (kubelet's go-restful: QueryParameter). Afterwards
-// the request has no body, so that it can be forwarded.
+// readForm reads the parameters of a request from its URL and from its body (kubelet's go-restful: QueryParameter).
+// Afterwards the request has no body, so that it can be forwarded.
 func readForm(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength != 0 {
 		// The deadline is removed afterwards. Otherwise it would end the request.

@@ -30,13 +30,21 @@ type Agent interface {
 
 // Runtime has the calls of the CRI that the server makes. *cri.Client implements it.
 type Runtime interface {
-	ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error)
-	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
-	ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption) (*runtimeapi.ContainerStatusResponse, error)
+	ListPodSandbox(
+		context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption,
+	) (*runtimeapi.ListPodSandboxResponse, error)
+	ListContainers(
+		context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption,
+	) (*runtimeapi.ListContainersResponse, error)
+	ContainerStatus(
+		context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption,
+	) (*runtimeapi.ContainerStatusResponse, error)
 	ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error)
 	Exec(context.Context, *runtimeapi.ExecRequest, ...grpc.CallOption) (*runtimeapi.ExecResponse, error)
 	Attach(context.Context, *runtimeapi.AttachRequest, ...grpc.CallOption) (*runtimeapi.AttachResponse, error)
-	PortForward(context.Context, *runtimeapi.PortForwardRequest, ...grpc.CallOption) (*runtimeapi.PortForwardResponse, error)
+	PortForward(
+		context.Context, *runtimeapi.PortForwardRequest, ...grpc.CallOption,
+	) (*runtimeapi.PortForwardResponse, error)
 }
 
 // Settings configure a server.
@@ -81,15 +89,19 @@ const (
 	headerMax = 1 << 20
 )
 
-// Serve serves a listener with TLS until the context ends. It serves HTTP/1.1 only: a connection then has one request at
-// a time, so a client that reads slowly delays only itself, and limits of connections are limits of requests.
+// Serve serves a listener with TLS until the context ends. It serves HTTP/1.1 only: a connection then has one request
+// at a time, so a client that reads slowly delays only itself, and limits of connections are limits of requests.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	limited := newListener(l, s.limits)
 	server := &http.Server{
-		Handler: s.handler(limited), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerMax,
-		TLSConfig:   &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Certificates},
-		Protocols:   &http.Protocols{},
-		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug), // Clients can cause any number of these errors.
+		Handler:           s.handler(limited),
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    headerMax,
+		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Certificates},
+		Protocols:         &http.Protocols{},
+		// Clients can cause any number of these errors.
+		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withConnection,
 	}
@@ -115,7 +127,8 @@ func (s *Server) handler(l *listener) http.Handler {
 			l.serve(c)
 			defer l.wait(c)
 		}
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // The previous response of the connection set one.
+		// The previous response of the connection set a deadline.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		err := s.allow(r)
 		if err == nil && r.ContentLength != 0 && r.Method != http.MethodPost {
 			// The end of a connection is noticed only after the end of a body.

@@ -17,7 +17,8 @@ type check struct {
 	run  func() error
 }
 
-// checksOf returns the kubelet's checks: the server answers, messages can be logged, and the agent's loop is not stalled.
+// checksOf returns the kubelet's checks: the server answers, messages can be logged, and the agent's loop is not
+// stalled.
 func checksOf(agent Agent) []check {
 	ok := func() error { return nil }
 	return []check{{"ping", ok}, {"log", ok}, {"syncloop", agent.Healthy}}
@@ -33,8 +34,8 @@ func serveHealth(c check) handler {
 	}
 }
 
-// serveAllHealth serves the result of all checks: ok, or after a failure and with the parameter verbose one line for each.
-// The parameter exclude omits a check (kubelet's apiserver: handleRootHealth).
+// serveAllHealth serves the result of all checks: ok, or after a failure and with the parameter verbose one line for
+// each. The parameter exclude omits a check (kubelet's apiserver: handleRootHealth).
 func serveAllHealth(checks []check) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		lines, failed := runChecks(checks, r.URL.Query()["exclude"])
@@ -69,7 +70,8 @@ func runChecks(checks []check, excluded []string) (lines string, failed bool) {
 		}
 	}
 	if len(unknown) > 0 {
-		fmt.Fprintf(&out, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(unknown, ","))
+		fmt.Fprintf(&out, "warn: some health checks cannot be excluded: no matches for %s\n",
+			strings.Join(unknown, ","))
 	}
 	return out.String(), failed
 }

@@ -163,8 +163,8 @@ func (s *streamer) findPod(r *http.Request) (*podspec.Desired, error) {
 // fullName returns the name of a pod in the kubelet's messages (kubelet: GetPodFullName).
 func fullName(pod *podspec.Desired) string { return pod.Pod.Name + "_" + pod.Pod.Namespace }
 
-// needsUpgrade refuses a request that cannot carry streams, with the words of the library. It comes before the request to
-// the runtime, which keeps an address for each for a minute and limits their number.
+// needsUpgrade refuses a request that cannot carry streams, with the words of the library. It comes before the request
+// to the runtime, which keeps an address for each for a minute and limits their number.
 func needsUpgrade(r *http.Request) error {
 	if httpstream.IsUpgradeRequest(r) {
 		return nil
@@ -172,12 +172,13 @@ func needsUpgrade(r *http.Request) error {
 	return refuse(http.StatusInternalServerError, "Upgrade request required")
 }
 
-// forwarding returns a handler that forwards an upgraded connection to the runtime's address (kubelet: proxyStream). The
-// runtime must not get the client's credentials.
+// forwarding returns a handler that forwards an upgraded connection to the runtime's address (kubelet: proxyStream).
+// The runtime must not get the client's credentials.
 func forwarding(r *http.Request, address string) (http.Handler, *url.URL, error) {
 	to, err := url.Parse(address)
 	if err != nil || to.Host == "" || (to.Scheme != "http" && to.Scheme != "https") {
-		return nil, nil, refuse(http.StatusInternalServerError, "the runtime returned an invalid address for the stream")
+		return nil, nil, refuse(http.StatusInternalServerError,
+			"the runtime returned an invalid address for the stream")
 	}
 	r.Header.Del("Authorization")
 	r.Header.Del("Cookie")

@@ -46,7 +46,11 @@ func executors(t *testing.T, address string) map[string]remotecommand.Executor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return map[string]remotecommand.Executor{"SPDY": bySPDY, "WebSocket": byWebSocket, "WebSocket without an end of the input": byOldWebSocket}
+	return map[string]remotecommand.Executor{
+		"SPDY":                                  bySPDY,
+		"WebSocket":                             byWebSocket,
+		"WebSocket without an end of the input": byOldWebSocket,
+	}
 }
 
 // size is the size of a terminal that does not change.
@@ -118,7 +122,12 @@ func TestAttachTerminal(t *testing.T) {
 	m.run(d, "app", "c1", "")
 	s := serve(t, &pods{shown: []*podspec.Desired{d}}, m)
 	x := executors(t, s.url+"/attach/ns/web/app?input=1&output=1")["SPDY"]
-	_ = x.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader(""), Stdout: io.Discard, Tty: true, TerminalSizeQueue: &size{}}) // The request matters.
+	_ = x.StreamWithContext(t.Context(), remotecommand.StreamOptions{ // Only the request matters.
+		Stdin:             strings.NewReader(""),
+		Stdout:            io.Discard,
+		Tty:               true,
+		TerminalSizeQueue: &size{},
+	})
 	if !slices.Equal(m.asked, []string{"attach c1 tty=true"}) {
 		t.Errorf("%v", m.asked)
 	}
@@ -199,7 +208,8 @@ func TestRun(t *testing.T) {
 	s := serve(t, agent, m)
 	s.expect("POST", "/run/ns/web/app?cmd=echo+a+b", http.StatusOK, "echo+a+b in c1")
 	s.expect("POST", "/run/ns/web/u1/app?cmd=echo", http.StatusOK, "echo in c1")
-	if code, text := s.do("POST", "/run/ns/web/app", "cmd=echo%20c", "Content-Type", "application/x-www-form-urlencoded"); code != http.StatusOK || text != "echo+c in c1" {
+	code, text := s.do("POST", "/run/ns/web/app", "cmd=echo%20c", "Content-Type", "application/x-www-form-urlencoded")
+	if code != http.StatusOK || text != "echo+c in c1" {
 		t.Errorf("with a body: %d %q", code, text)
 	}
 	s.expect("POST", "/run/ns/web/app?cmd=false+x", http.StatusInternalServerError, "command 'false x' exited with 1: no")

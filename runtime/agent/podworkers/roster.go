@@ -45,8 +45,9 @@ func (r *roster) nameHolder(x *worker) *worker {
 	}
 	var first *worker
 	for _, other := range r.workers {
-		before := other != x && !other.byUID && other.ref.SameName(x.ref) && (other.started || other.arrived < x.arrived)
-		if before && (first == nil || other.arrived < first.arrived) {
+		competes := other != x && !other.byUID && other.ref.SameName(x.ref)
+		isBefore := other.started || other.arrived < x.arrived
+		if competes && isBefore && (first == nil || other.arrived < first.arrived) {
 			first = other
 		}
 	}

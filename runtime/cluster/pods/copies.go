@@ -94,8 +94,8 @@ func (c *copies) add(pod *v1.Pod, before *entry) {
 		// Only the status differs, usually the one that podctl has sent.
 		e.desired, e.err = before.desired, before.err
 	case pod.DeletionTimestamp == nil && (before.isHidden() || before == nil && isTerminal(pod) && !c.known(pod.UID)):
-		// The pod has ended earlier, on this machine or on another with this name. It never runs again. The agent gets it
-		// only when it is deleted, because the API server waits for the node.
+		// The pod has ended earlier, on this machine or on another with this name. It never runs again. The agent gets
+		// it only when it is deleted, because the API server waits for the node.
 	default:
 		e.desired, e.err = c.load(pod)
 	}

@@ -226,7 +226,10 @@ func TestWatchEnds(t *testing.T) {
 	s.pods, s.version = []v1.Pod{podNamed("two", "2")}, 100
 	s.mu.Unlock()
 	s.events <- map[string]any{"type": "ERROR", "object": metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonExpired, Code: http.StatusGone,
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   "Failure",
+		Reason:   metav1.StatusReasonExpired,
+		Code:     http.StatusGone,
 	}}
 	l.until("a new list", func(u sources.Update) bool { return uids(u) == "2" })
 	if !slices.Contains(l.changed, "1") {
