@@ -40,7 +40,7 @@ func newDoctor(sess *session.Session) *cobra.Command {
 		Use:   "doctor [flags]",
 		Short: "Check whether this machine can run pods",
 		Long: "Check the container runtime, the machine and podctl's state directory. " +
-			"Print the advice for each problem (✗) and\nwarning (!). " +
+			"Print advice for each problem (✗) and\nwarning (!). " +
 			"Nothing is changed.\n" +
 			"\n" +
 			"--bundle writes one archive for a bug report: " +

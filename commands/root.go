@@ -46,7 +46,7 @@ func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "podctl [command]",
 		Short: "The kubelet's pod sync as a command",
-		Long: "podctl reads Kubernetes manifests, compares them with what a container runtime really runs, " +
+		Long: "podctl reads Kubernetes manifests, compares them with what a container runtime runs, " +
 			"and shows what it would\nchange and why. apply makes exactly these changes in one sync pass; " +
 			"agent repeats passes until it is stopped. " +
 			"The exit\ncodes are the same for all commands except diff, run, exec, attach and debug, " +

@@ -61,9 +61,9 @@ func NewPlan(sess *session.Session) *cobra.Command {
 			flags.ExitCodes(
 				"0 success; with --exit-code: nothing to do",
 				"1 error",
-				"2 --exit-code: something would change, even if only podctl's record of a pod, "+
-					"or a source file has changed since it was applied",
-				"3 --exit-code: at least one pod has nothing to change, but something is held or pending",
+				"2 --exit-code: something would change, even if only podctl's record of a pod",
+				"2 --exit-code: a source file has changed since it was applied",
+				"3 --exit-code: at least one pod would not change now, because a change is held or pending",
 				"5 manifest refused",
 				"130 interrupted",
 			),
