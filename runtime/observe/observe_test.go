@@ -180,7 +180,7 @@ func TestSecretsStayOut(t *testing.T) {
 			"network":     observed.Runtime.NetworkMessage,
 			"start error": observed.Memory.StartErrors["a"].Message,
 		} {
-			if strings.Contains(output, "correct horse") || !strings.Contains(output, "says") {
+			if strings.Contains(output, "correct horse") || !strings.Contains(output, "failed with") {
 				t.Errorf("%s, %s: %q", name, what, output)
 			}
 		}
