@@ -6,8 +6,10 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec/digest"
@@ -54,6 +56,13 @@ type Origin struct {
 	// Set is the set that it was applied with, as NAMESPACE/NAME, or empty.
 	Set string `json:"set,omitempty"`
 }
+
+// OwnerAPI is the owner of every pod of the API server (Origin): the agent's source that watches the server.
+const OwnerAPI = "api"
+
+// FromCluster reports whether the API server owns the pod. podctl has fewer features beyond a kubelet for such a pod: a
+// value of a ConfigMap or Secret, and a request to restart a workload, restart nothing (docs/differences.md).
+func (o Origin) FromCluster() bool { return o.Owner == OwnerAPI }
 
 // New returns a pod that no longer changes, so its hashes are computed only once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
@@ -117,6 +126,38 @@ func (o Objects) IsEmpty() bool { return len(o.ConfigMaps)+len(o.Secrets)+len(o.
 // copied returns the same objects in new maps.
 func (o Objects) copied() Objects {
 	return Objects{ConfigMaps: maps.Clone(o.ConfigMaps), Secrets: maps.Clone(o.Secrets), Volumes: maps.Clone(o.Volumes)}
+}
+
+// Compared returns the part of the pod that makes two versions of it differ. For a pod of the API server, it omits
+// metadata.generation and metadata.resourceVersion, which change with every write of the object, for example of its
+// status. The caller must not change the result.
+func (d *Desired) Compared() *v1.Pod {
+	if !d.FromCluster() || d.Pod == nil {
+		return d.Pod
+	}
+	pod := *d.Pod
+	pod.Generation, pod.ResourceVersion = 0, ""
+	return &pod
+}
+
+// RestartedAt returns when a restart of a workload's pod was requested. It is zero without a request or a valid time,
+// and for a pod without a controlling Deployment, ReplicaSet, StatefulSet or DaemonSet. It is also zero for a pod of
+// the API server: in a cluster, the controllers create new pods, and the annotation alone restarts nothing.
+func (d *Desired) RestartedAt() time.Time {
+	text, given := d.Pod.Annotations[AnnotationRestartedAt]
+	if !given || d.FromCluster() {
+		return time.Time{}
+	}
+	owner := metav1.GetControllerOfNoCopy(d.Pod)
+	if owner == nil {
+		return time.Time{}
+	}
+	switch owner.Kind {
+	case KindDeployment, KindReplicaSet, KindStatefulSet, KindDaemonSet:
+		at, _ := time.Parse(time.RFC3339, text) // An invalid time is zero.
+		return at
+	}
+	return time.Time{}
 }
 
 // AlsoRunning returns a copy that also has ephemeral containers added to the running pod. Use the copy to inspect the

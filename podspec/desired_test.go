@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
@@ -99,5 +100,65 @@ func TestOwnerIsNotHashed(t *testing.T) {
 	}
 	if text, _ = json.Marshal(d); strings.Contains(string(text), `"owner"`) {
 		t.Error("a pod that was applied by hand is written with an owner")
+	}
+}
+
+// TestFromCluster checks that the owner of a pod survives the checkpoint, and that generation and resourceVersion count
+// as no difference between two versions of a pod of the API server.
+func TestFromCluster(t *testing.T) {
+	of, other := podspectest.FromAPI(t, podspectest.WithEnv), podspectest.Desired(t, podspectest.WithEnv)
+	text, err := json.Marshal(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored podspec.Desired
+	if err := json.Unmarshal(text, &stored); err != nil || !stored.FromCluster() || stored.Owner != "api" || other.FromCluster() {
+		t.Errorf("stored: %+v (%v), another pod: %t", stored.Origin, err, other.FromCluster())
+	}
+	for _, d := range []*podspec.Desired{of, other} {
+		next := *d
+		next.Pod = d.Pod.DeepCopy()
+		next.Pod.Generation, next.Pod.ResourceVersion = 7, "12"
+		again := (&podspec.Desired{Pod: next.Pod, Objects: d.Objects, Origin: d.Origin})
+		again.UseKey(podspectest.Key())
+		is := d.FromCluster()
+		if got := next.SameAs(d); got != is {
+			t.Errorf("%s: same %t", d.Owner, got)
+		}
+		if got := next.SameManifest(d); got != is {
+			t.Errorf("%s: same manifest %t", d.Owner, got)
+		}
+		if got := again.Digest() == d.Digest(); got != is {
+			t.Errorf("%s: same digest %t", d.Owner, got)
+		}
+		if next.Pod.Generation != 7 || next.Pod.ResourceVersion != "12" {
+			t.Errorf("%s: not kept", d.Owner)
+		}
+		next.Pod.Labels = map[string]string{"a": "b"}
+		if next.SameManifest(d) {
+			t.Errorf("%s: a label is no difference", d.Owner)
+		}
+	}
+}
+
+// TestSharesInCluster checks that a pod of the API server uses no stored objects.
+func TestSharesInCluster(t *testing.T) {
+	name := podspec.ObjectName{Kind: podspec.KindConfigMap, Name: "settings"}
+	for _, d := range []*podspec.Desired{podspectest.FromAPI(t, podspectest.WithEnv), podspectest.Desired(t, podspectest.WithEnv)} {
+		d.Objects = podspec.Objects{}
+		if d.Shares("default", name) == d.FromCluster() {
+			t.Errorf("%q shares", d.Owner)
+		}
+	}
+}
+
+// TestRestartedAtInCluster checks that an annotation requests no restart of a pod of the API server.
+func TestRestartedAtInCluster(t *testing.T) {
+	for _, d := range []*podspec.Desired{podspectest.FromAPI(t, podspectest.Minimal), podspectest.Desired(t, podspectest.Minimal)} {
+		d.Pod.Annotations = map[string]string{podspec.AnnotationRestartedAt: "2026-05-04T11:30:00Z"}
+		d.Pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
+		if d.RestartedAt().IsZero() != d.FromCluster() {
+			t.Errorf("%q: %s", d.Owner, d.RestartedAt())
+		}
 	}
 }

@@ -2,35 +2,13 @@ package podspec
 
 import (
 	"maps"
-	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // AnnotationRestartedAt is the annotation in a workload's template with the time of the last restart request (kubectl
 // rollout restart).
 const AnnotationRestartedAt = "kubectl.kubernetes.io/restartedAt"
-
-// RestartedAt returns when a restart of a workload's pod was requested. It is zero without a request or a valid time,
-// and for a pod without a controlling Deployment, ReplicaSet, StatefulSet or DaemonSet. In a cluster the annotation
-// alone restarts nothing; only a new version of a template does.
-func RestartedAt(pod *v1.Pod) time.Time {
-	text, given := pod.Annotations[AnnotationRestartedAt]
-	if !given {
-		return time.Time{}
-	}
-	owner := metav1.GetControllerOfNoCopy(pod)
-	if owner == nil {
-		return time.Time{}
-	}
-	switch owner.Kind {
-	case KindDeployment, KindReplicaSet, KindStatefulSet, KindDaemonSet:
-		at, _ := time.Parse(time.RFC3339, text) // An invalid time is zero.
-		return at
-	}
-	return time.Time{}
-}
 
 // KeepRestart keeps a restart request when a workload is applied again and its manifest has none: kubectl apply removes
 // only fields from an earlier manifest.

@@ -76,7 +76,7 @@ func (d *Desired) text(standIn func(ref digest.SecretRef, value []byte) string) 
 	text, err := json.Marshal(struct {
 		Pod     *v1.Pod
 		Objects Objects
-	}{d.Pod, d.objectsWith(standIn)})
+	}{d.Compared(), d.objectsWith(standIn)})
 	if err != nil {
 		return ""
 	}

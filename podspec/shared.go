@@ -62,9 +62,10 @@ func (d *Desired) Own() Objects {
 	return own
 }
 
-// Shares reports whether the pod uses this object from the store, or would if it existed.
+// Shares reports whether the pod uses this object from the store, or would if it existed. A pod of the API server uses
+// no stored objects: it means those of its cluster.
 func (d *Desired) Shares(namespace string, name ObjectName) bool {
-	if d.Pod.Namespace != namespace || !slices.Contains(ReferredObjects(d.Pod), name) {
+	if d.FromCluster() || d.Pod.Namespace != namespace || !slices.Contains(ReferredObjects(d.Pod), name) {
 		return false
 	}
 	own := d.Own()
@@ -74,7 +75,8 @@ func (d *Desired) Shares(namespace string, name ObjectName) bool {
 // SameManifest reports whether two pods were built from the same manifest, including the values of Secrets. Objects
 // from the store do not count.
 func (d *Desired) SameManifest(other *Desired) bool {
-	a, b := &Desired{Pod: d.Pod, Objects: d.Own()}, &Desired{Pod: other.Pod, Objects: other.Own()}
+	a := &Desired{Pod: d.Pod, Objects: d.Own(), Origin: d.Origin}
+	b := &Desired{Pod: other.Pod, Objects: other.Own(), Origin: other.Origin}
 	return a.SameAs(b)
 }
 

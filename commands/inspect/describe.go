@@ -122,7 +122,7 @@ func podNamesOf(sess *session.Session, targets *selection.Targets) ([]string, er
 	}
 	applied, err := selection.Applied(sess)
 	for _, key := range targets.Workloads {
-		if slices.ContainsFunc(applied, func(d *podspec.Desired) bool { return controller.Owns(key, d.Pod) }) {
+		if slices.ContainsFunc(applied, func(d *podspec.Desired) bool { return controller.OwnsPod(key, d) }) {
 			names = append(names, key.Word()+"/"+key.Namespace+"/"+key.Name)
 		}
 	}

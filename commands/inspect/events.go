@@ -245,7 +245,7 @@ func (l *eventList) isOf(key state.ObjectKey, pod *events.PodEvents) bool {
 		return pod.Pod.Namespace == key.Namespace && pod.Owner.Kind == key.Kind && pod.Owner.Name == key.Name
 	}
 	return slices.ContainsFunc(l.applied, func(d *podspec.Desired) bool {
-		return d.Pod.UID == pod.Pod.UID && controller.Owns(key, d.Pod)
+		return d.Pod.UID == pod.Pod.UID && controller.OwnsPod(key, d)
 	})
 }
 

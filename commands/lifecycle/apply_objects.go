@@ -36,7 +36,7 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 	changed, services := false, false
 	err = sess.Objects().Put(ctx, found.Apart, func(c objects.Change) {
 		users := slices.DeleteFunc(otherUsers(c.Key, applied, found.Pods), func(d *podspec.Desired) bool {
-			owns := func(w *podspec.Workload) bool { return controller.Owns(controller.KeyOf(w), d.Pod) }
+			owns := func(w *podspec.Workload) bool { return controller.OwnsPod(controller.KeyOf(w), d) }
 			return slices.ContainsFunc(found.Workloads, owns)
 		})
 		changed = changed || c.Outcome != objects.Unchanged
@@ -198,7 +198,7 @@ func addUsers(sess *session.Session, observed *selection.Observed, users []*pods
 		planned[controller.KeyOf(w)] = true
 	}
 	for _, d := range users {
-		i := slices.IndexFunc(records, func(r *controller.Record) bool { return controller.Owns(r.Key(), d.Pod) })
+		i := slices.IndexFunc(records, func(r *controller.Record) bool { return controller.OwnsPod(r.Key(), d) })
 		switch {
 		case i < 0:
 			observed.Pods = append(observed.Pods, d)

@@ -230,7 +230,7 @@ func (o *deleteOptions) noteOwners(sess *session.Session, pods []*podspec.Desire
 	for _, r := range records {
 		key := r.Key()
 		own := slices.DeleteFunc(slices.Clone(pods), func(d *podspec.Desired) bool {
-			return !controller.Owns(key, d.Pod)
+			return !controller.OwnsPod(key, d)
 		})
 		if len(own) == 0 || slices.Contains(o.deleted, key) {
 			continue

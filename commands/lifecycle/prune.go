@@ -78,7 +78,7 @@ func (p *pruned) addOwned(records []*controller.Record) {
 	}
 	p.pods = slices.Clone(p.Pods)
 	for _, d := range p.applied {
-		if slices.ContainsFunc(p.workloads, func(key state.ObjectKey) bool { return controller.Owns(key, d.Pod) }) {
+		if slices.ContainsFunc(p.workloads, func(key state.ObjectKey) bool { return controller.OwnsPod(key, d) }) {
 			p.pods = append(p.pods, d)
 		}
 	}

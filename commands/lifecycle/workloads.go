@@ -104,14 +104,17 @@ func (e *expander) expand(ctx context.Context, changes []controller.Change) ([]*
 	return all, nil
 }
 
-// checkNames refuses a workload if one of its pods has the name of a pod that it does not own.
+// checkNames refuses a workload if one of its pods has the name of a pod that it does not own. A pod of the API server
+// has its name beside others.
 func checkNames(key state.ObjectKey, pods []*podspec.Desired, applied []state.AppliedPod) error {
 	there := map[model.PodRef]*podspec.Desired{}
 	for _, p := range applied {
-		there[nameOf(p.Desired)] = p.Desired
+		if !p.Desired.FromCluster() {
+			there[nameOf(p.Desired)] = p.Desired
+		}
 	}
 	for _, d := range pods {
-		if other := there[nameOf(d)]; other != nil && !controller.Owns(key, other.Pod) {
+		if other := there[nameOf(d)]; other != nil && !controller.OwnsPod(key, other) {
 			err := fmt.Errorf("%s: another pod with the name %s exists: delete that pod, or rename one of the two",
 				key, nameOf(d))
 			return &exit.CodeError{Code: exit.Refused, Err: err}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 
@@ -28,7 +27,7 @@ func (f *finder) addWorkloads(found *Found) error {
 	for _, r := range records {
 		found.Workloads = append(found.Workloads, r.Workload)
 		found.Pods = slices.DeleteFunc(found.Pods, func(d *podspec.Desired) bool {
-			return controller.Owns(r.Key(), d.Pod)
+			return controller.OwnsPod(r.Key(), d)
 		})
 	}
 	f.sess.Loaded(templatesOf(found.Workloads))
@@ -68,7 +67,7 @@ func (f *finder) podsOfKinds(
 		}
 		before := len(pods)
 		for _, d := range applied {
-			if has(d.Pod) && !UIDs(pods)[d.Pod.UID] {
+			if has(d) && !UIDs(pods)[d.Pod.UID] {
 				pods = append(pods, d)
 			}
 		}
@@ -118,15 +117,15 @@ func (f *finder) whyNoPods(key state.ObjectKey) string {
 }
 
 // members returns a function that reports whether a pod belongs to a workload or a Service.
-func (f *finder) members(key state.ObjectKey) (func(*v1.Pod) bool, error) {
+func (f *finder) members(key state.ObjectKey) (func(*podspec.Desired) bool, error) {
 	if key.Kind != podspec.KindService {
-		return func(pod *v1.Pod) bool { return controller.Owns(key, pod) }, nil
+		return func(d *podspec.Desired) bool { return controller.OwnsPod(key, d) }, nil
 	}
 	o, err := f.sess.Objects().Get(key)
 	if err != nil {
 		return nil, err
 	}
-	return func(pod *v1.Pod) bool { return service.Selects(o.Service, pod) }, nil
+	return func(d *podspec.Desired) bool { return service.Selects(o.Service, d.Pod) }, nil
 }
 
 // manyNamed returns the workload or Service of a name in the form KIND/NAME.

@@ -5,8 +5,10 @@ import "slices"
 // Notes of several rows.
 const (
 	devices    = "Claims of devices need an API server, which podctl does not have."
+	allocation = "podctl does not allocate devices of claims."
 	unmeasured = "podctl does not measure how much a pod writes to disk."
 	windows    = "Windows pods cannot run here."
+	onLinux    = "As with a kubelet, Windows options are ignored on Linux."
 )
 
 // All returns the table of all fields of v1.Pod. A test walks the API types and fails for a field without a row.
@@ -23,13 +25,17 @@ func metadataFields() []Field {
 		{Path: "metadata.name", Support: Honoured, Change: NoChange},
 		{
 			Path: "metadata.generateName", Support: NoEffect, Change: NoChange,
-			Note: "Only an API server generates names; set metadata.name.",
+			Note:    "Only an API server generates names; set metadata.name.",
+			Cluster: Honoured, ClusterNote: "The API server uses it.",
 		},
 		{Path: "metadata.namespace", Support: Honoured, Change: NoChange},
 		{Path: "metadata.uid", Support: Honoured, Change: NoChange},
 		{Path: "metadata.labels", Support: Honoured, Change: Live},
 		{Path: "metadata.annotations", Support: Honoured, Change: Live},
-		{Path: "metadata", Support: NoEffect, Change: NoChange, Note: server},
+		{
+			Path: "metadata", Support: NoEffect, Change: NoChange, Note: server,
+			Cluster: Honoured, ClusterNote: "The API server uses it.",
+		},
 		{
 			Path: "status", Support: NoEffect, Change: NoChange,
 			Note: "podctl reports the status, and ignores it in a manifest.",
@@ -38,26 +44,41 @@ func metadataFields() []Field {
 }
 
 func placementFields() []Field {
-	const machine = "Places pods on the nodes of a cluster; podctl has one machine."
-	const account = "Service accounts need an API server, which podctl does not have."
+	placement := func(path string) Field {
+		return Field{
+			Path: path, Support: NoEffect, Change: NoChange,
+			Note:    "Places pods on the nodes of a cluster; podctl has one machine.",
+			Cluster: Honoured, ClusterNote: "The scheduler of the cluster uses it.",
+		}
+	}
+	account := func(path string) Field {
+		return Field{
+			Path: path, Support: NoEffect, Change: NoChange,
+			Note:    "Service accounts need an API server, which podctl does not have.",
+			Cluster: Honoured, ClusterNote: "The API server adds the volume with the token.",
+		}
+	}
 	return []Field{
-		{Path: "spec.nodeName", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.nodeSelector", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.affinity", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.tolerations", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.topologySpreadConstraints", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.schedulerName", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.schedulingGates", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.schedulingGroup", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.preemptionPolicy", Support: NoEffect, Change: NoChange, Note: machine},
-		{Path: "spec.serviceAccountName", Support: NoEffect, Change: NoChange, Note: account},
-		{Path: "spec.serviceAccount", Support: NoEffect, Change: NoChange, Note: account},
-		{Path: "spec.automountServiceAccountToken", Support: NoEffect, Change: NoChange, Note: account},
+		placement("spec.nodeName"),
+		placement("spec.nodeSelector"),
+		placement("spec.affinity"),
+		placement("spec.tolerations"),
+		placement("spec.topologySpreadConstraints"),
+		placement("spec.schedulerName"),
+		placement("spec.schedulingGates"),
+		placement("spec.schedulingGroup"),
+		placement("spec.preemptionPolicy"),
+		account("spec.serviceAccountName"),
+		account("spec.serviceAccount"),
+		account("spec.automountServiceAccountToken"),
 		{
 			Path: "spec.enableServiceLinks", Support: Honoured, Change: NextStart,
 			Note: "Sets variables for the Services that exist when a container starts.",
 		},
-		{Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: devices},
+		{
+			Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: devices,
+			Cluster: Refused, ClusterNote: allocation,
+		},
 	}
 }
 
@@ -111,7 +132,10 @@ func podFields() []Field {
 			Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange,
 			Note: "Only storage drivers of a cluster mount volumes with a label.",
 		},
-		{Path: "spec.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows},
+		{
+			Path: "spec.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows,
+			Cluster: NoEffect, ClusterNote: onLinux,
+		},
 	}
 }
 
@@ -136,7 +160,10 @@ func containerFields() []Field {
 			Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange,
 			Note: "Only the agent counts it, to admit pods and to choose which one to evict. " + unmeasured,
 		},
-		{Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: devices},
+		{
+			Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: devices,
+			Cluster: Refused, ClusterNote: allocation,
+		},
 		{Path: "container.resizePolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicyRules", Support: Honoured, Change: Live},
@@ -147,7 +174,8 @@ func containerFields() []Field {
 		},
 		{
 			Path: "container.volumeDevices", Support: Refused, Change: NoChange,
-			Note: "Block devices come from claims of a cluster; use a hostPath volume of type BlockDevice.",
+			Note:    "Block devices come from claims of a cluster; use a hostPath volume of type BlockDevice.",
+			Cluster: Refused, ClusterNote: "podctl does not support claims of a cluster.",
 		},
 		{Path: "container.livenessProbe", Support: Honoured, Change: Live},
 		{Path: "container.readinessProbe", Support: Honoured, Change: Live},
@@ -162,7 +190,10 @@ func containerFields() []Field {
 		{Path: "container.terminationMessagePolicy", Support: Honoured, Change: Replace},
 		{Path: "container.imagePullPolicy", Support: Honoured, Change: NextStart},
 		{Path: "container.securityContext", Support: Honoured, Change: Replace},
-		{Path: "container.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows},
+		{
+			Path: "container.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows,
+			Cluster: NoEffect, ClusterNote: onLinux,
+		},
 		{Path: "container.stdin", Support: Honoured, Change: Replace},
 		{Path: "container.stdinOnce", Support: Honoured, Change: Replace},
 		{Path: "container.tty", Support: Honoured, Change: Replace},
@@ -177,6 +208,9 @@ func volumeFields() []Field {
 			Path: "volume", Support: Refused, Change: NoChange,
 			Note: "This kind of volume is not supported; podctl has emptyDir, hostPath, configMap, secret, " +
 				"downwardAPI, projected, image and persistentVolumeClaim.",
+			Cluster: Refused,
+			ClusterNote: "This kind of volume is not supported; for pods of a cluster podctl has emptyDir, hostPath, " +
+				"configMap, secret, downwardAPI, projected and image.",
 		},
 		{Path: "volume.name", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
@@ -188,10 +222,22 @@ func volumeFields() []Field {
 		{Path: "volume.secret", Support: Honoured, Change: Live},
 		{Path: "volume.downwardAPI", Support: Honoured, Change: Live},
 		{Path: "volume.projected", Support: Honoured, Change: Live},
-		{Path: "volume.projected.sources.serviceAccountToken", Support: Refused, Change: NoChange, Note: token},
-		{Path: "volume.projected.sources.clusterTrustBundle", Support: Refused, Change: NoChange, Note: token},
-		{Path: "volume.projected.sources.podCertificate", Support: Refused, Change: NoChange, Note: token},
-		{Path: "volume.persistentVolumeClaim", Support: Honoured, Change: Replace},
+		{
+			Path: "volume.projected.sources.serviceAccountToken", Support: Refused, Change: NoChange, Note: token,
+			Cluster: Refused, ClusterNote: "podctl does not request tokens of service accounts.",
+		},
+		{
+			Path: "volume.projected.sources.clusterTrustBundle", Support: Refused, Change: NoChange, Note: token,
+			Cluster: Refused, ClusterNote: "podctl does not read trust bundles.",
+		},
+		{
+			Path: "volume.projected.sources.podCertificate", Support: Refused, Change: NoChange, Note: token,
+			Cluster: Refused, ClusterNote: "podctl does not request certificates for pods.",
+		},
+		{
+			Path: "volume.persistentVolumeClaim", Support: Honoured, Change: Replace,
+			Cluster: Refused, ClusterNote: "podctl does not support claims of a cluster.",
+		},
 		{Path: "volume.image", Support: Honoured, Change: Replace, Needs: "image volumes: containerd 2.1 or newer"},
 		{Path: "volume.image.pullPolicy", Support: Honoured, Change: NextStart},
 	}

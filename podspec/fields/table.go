@@ -49,6 +49,10 @@ type Field struct {
 	Note string
 	// Needs lists the requirements on the runtime or the node.
 	Needs string
+	// Cluster and ClusterNote replace Support and Note for pods of the API server. Cluster is empty if both are the
+	// same for all pods.
+	Cluster     Support
+	ClusterNote string
 }
 
 // Table finds rows by path.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,13 +22,14 @@ func (o *object) classify(table *fields.Table) []document.Note {
 	if json.Unmarshal(o.report.JSON, &written) != nil {
 		return nil // The fault is already reported.
 	}
+	// The decoded values are visited, not the tree of positions: the decoder has expanded merges and aliases there.
 	c := &classifier{o: o, table: table, seen: map[string]bool{}, about: o.String()}
 	if o.pod == nil {
-		walkLeaves(written, "", c.visit)
+		fieldpath.EachLeaf(written, "", c.visit)
 		return c.notes
 	}
 	c.about = o.key()
-	walkLeaves(written, "", c.visit)
+	fieldpath.EachLeaf(written, "", c.visit)
 	if os := o.pod.Spec.OS; os != nil && os.Name == "windows" {
 		o.report.refuse(document.ClassUnsupported, "spec.os.name", "Windows pods cannot run here")
 	}
@@ -55,10 +55,10 @@ func (c *classifier) visit(path string, value any) {
 		f = c.ofPod(path, value, f)
 	}
 	selectsNodes := c.o.ofDaemonSet && fields.ChoosesNodes(path)
-	if !ok || f.Support == fields.Honoured || isMeaningless(path, value, f) || selectsNodes {
+	if !ok || f.Support == fields.Honoured || f.IsMeaningless(path, value) || selectsNodes {
 		return
 	}
-	at := reportedPath(path, f)
+	at := f.ReportedPath(path)
 	if c.seen[at] || c.droppedToken(at) {
 		return
 	}
@@ -102,30 +102,6 @@ func (c *classifier) droppedToken(path string) bool {
 	return c.o.tokens[c.o.report.Scalar("spec", "volumes", strconv.Itoa(i), "name")]
 }
 
-// reportedPath truncates a leaf's path to the field in the table, or below a volume to the kind of volume.
-func reportedPath(path string, f fields.Field) string {
-	want := len(strings.Split(f.Path, "."))
-	if f.Path == "volume" || f.Path == "metadata" {
-		want++
-	}
-	if strings.HasPrefix(f.Path, "container") || strings.HasPrefix(f.Path, "volume") {
-		want++
-	}
-	names := 0
-	for i, r := range path {
-		if r == '.' {
-			if names++; names == want {
-				path = path[:i]
-				break
-			}
-		}
-	}
-	if strings.HasSuffix(path, "]") {
-		path = path[:strings.LastIndexByte(path, '[')]
-	}
-	return path
-}
-
 // hasNoEffect reports whether a supported field has no effect with this value.
 func (c *classifier) hasNoEffect(path string, value any, f fields.Field) bool {
 	switch f.Path {
@@ -143,38 +119,4 @@ func (c *classifier) hasNoEffect(path string, value any, f fields.Field) bool {
 func (c *classifier) inMemory(path string) bool {
 	medium := fieldpath.Split(fieldpath.Join(fieldpath.Parent(path), "medium"))
 	return c.o.report.Scalar(medium...) == string(v1.StorageMediumMemory)
-}
-
-// isMeaningless reports whether a value is an empty list or map that has no meaning. In a volume even an empty map has
-// one: the kind of volume.
-func isMeaningless(path string, value any, f fields.Field) bool {
-	switch value.(type) {
-	case map[string]any, []any:
-		return path == "spec.volumes" || !strings.HasPrefix(f.Path, "volume")
-	}
-	return false
-}
-
-// walkLeaves calls visit for every scalar and every empty map or list. It walks the decoded values, not the tree of
-// positions, because only the decoded values have merges and aliases expanded.
-func walkLeaves(value any, path string, visit func(path string, value any)) {
-	switch value := value.(type) {
-	case nil:
-		return
-	case map[string]any:
-		for _, key := range slices.Sorted(maps.Keys(value)) {
-			walkLeaves(value[key], fieldpath.Join(path, key), visit)
-		}
-		if len(value) > 0 {
-			return
-		}
-	case []any:
-		for i, item := range value {
-			walkLeaves(item, fieldpath.Index(path, i), visit)
-		}
-		if len(value) > 0 {
-			return
-		}
-	}
-	visit(path, value)
 }

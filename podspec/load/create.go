@@ -1,12 +1,16 @@
 package load
 
 import (
+	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apinames "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	podapi "k8s.io/kubernetes/pkg/api/pod"
 	"k8s.io/kubernetes/pkg/apis/core"
@@ -15,6 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/document"
+	"github.com/podctl/podctl/podspec/fieldpath"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/podspec/quote"
 )
 
 // setDefaults sets the API server's defaults (corev1.SetObjectDefaults_Pod), the changes of its conversion that affect
@@ -34,6 +42,84 @@ func setDefaults(pod *v1.Pod) {
 	if ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, 0) < 0 {
 		pod.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
 	}
+}
+
+// FromAPI returns a pod of the API server, which has defaulted and validated it. It omits the status and managedFields,
+// which need memory and are not wanted state, and sets apiVersion and kind, which only some responses contain. It
+// accepts fields that podctl does not support: admission rejects the pod for them. The result shares the rest with pod,
+// which must not change any more. The error reports a pod that is larger than a manifest may be, or that has no uid, or
+// a name that cannot be part of a path.
+func FromAPI(pod *v1.Pod) (*podspec.Desired, error) {
+	kept := *pod
+	kept.APIVersion, kept.Kind = "v1", podspec.KindPod
+	kept.ManagedFields, kept.Status = nil, v1.PodStatus{}
+	if err := checkFromAPI(&kept); err != nil {
+		return nil, fmt.Errorf("pod %s of the API server: %w", quote.Value(pod.Namespace+"/"+pod.Name), err)
+	}
+	d := podspec.New(&kept, podspec.OwnerAPI, kept.UID)
+	d.Owner = podspec.OwnerAPI
+	return d, nil
+}
+
+// checkFromAPI checks the size of a pod, and the names that become parts of paths.
+func checkFromAPI(pod *v1.Pod) error {
+	switch {
+	case pod.Size() > input.DefaultMaxBytes:
+		return fmt.Errorf("it is larger than %d bytes", input.DefaultMaxBytes)
+	case countEntries(reflect.ValueOf(pod), document.MaxValues) < 0:
+		return fmt.Errorf("it has more than %d entries in lists and maps", document.MaxValues)
+	case pod.UID == "":
+		return errors.New("metadata.uid is missing")
+	}
+	names := []checkedName{
+		{"metadata.namespace", pod.Namespace, namespaceName},
+		{"metadata.name", pod.Name, objectName},
+		{"metadata.uid", string(pod.UID), podUID},
+	}
+	for _, ref := range podspec.Containers(pod) {
+		names = append(names, checkedName{ref.Path + ".name", ref.Name, apinames.IsDNS1123Label})
+	}
+	for i := range pod.Spec.Volumes {
+		at := fieldpath.Index("spec.volumes", i) + ".name"
+		names = append(names, checkedName{at, pod.Spec.Volumes[i].Name, apinames.IsDNS1123Label})
+	}
+	for _, one := range names {
+		if wrong := one.rule(one.name); len(wrong) > 0 {
+			return fmt.Errorf("%s: %s: %s", one.path, quote.Value(one.name), strings.Join(wrong, "; "))
+		}
+	}
+	return nil
+}
+
+// countEntries subtracts the entries of all lists and maps of an API type from a limit. It stops below zero. An entry
+// of two bytes can take hundreds of bytes in memory.
+func countEntries(v reflect.Value, left int) int {
+	switch v.Kind() { //nolint:exhaustive // the other kinds have no entries
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return countEntries(v.Elem(), left)
+		}
+	case reflect.Struct:
+		for i := 0; i < v.NumField() && left >= 0; i++ {
+			if v.Type().Field(i).IsExported() {
+				left = countEntries(v.Field(i), left)
+			}
+		}
+	case reflect.Slice:
+		left -= v.Len()
+		for i := 0; i < v.Len() && left >= 0; i++ {
+			left = countEntries(v.Index(i), left)
+		}
+	case reflect.Map:
+		left -= v.Len()
+	}
+	return left
+}
+
+// checkedName is a name in a pod with its path and its rule.
+type checkedName struct {
+	path, name string
+	rule       func(string) []string
 }
 
 // Stored returns a pod as the API server would store it. It omits data that only that server knows: a uid that is not

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -148,4 +149,72 @@ func TestValidatedAsAPod(t *testing.T) {
 	annotated := strings.Replace(minimal, "  name: web\n",
 		"  name: web\n  annotations: {container.apparmor.security.beta.kubernetes.io/debug: unconfined}\n", 1)
 	accepted(t, annotated+"  ephemeralContainers: [{name: debug, image: i}]\n")
+}
+
+// TestFromAPI checks that a pod of the API server keeps everything but its status and managedFields, that it is not
+// changed itself, and that apiVersion and kind are the same after a list and a watch.
+func TestFromAPI(t *testing.T) {
+	sent := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "web", UID: "0f3ce44e-5d2c-5ea7-8f43-6a2ba6fc8ba1", Generation: 3, ResourceVersion: "9",
+			Labels: map[string]string{"a": "b"}, DeletionTimestamp: &metav1.Time{}, DeletionGracePeriodSeconds: new(int64(4)),
+			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web"}}, Finalizers: []string{"f"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}},
+		},
+		Spec:   v1.PodSpec{NodeName: "here", Containers: []v1.Container{{Name: "app", Image: "i:1"}}},
+		Status: v1.PodStatus{Phase: v1.PodRunning},
+	}
+	before := sent.DeepCopy()
+	d, err := FromAPI(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, sent); diff != "" {
+		t.Error("the pod was changed:", diff)
+	}
+	want := before.DeepCopy()
+	want.APIVersion, want.Kind, want.ManagedFields, want.Status = "v1", "Pod", nil, v1.PodStatus{}
+	if diff := cmp.Diff(want, d.Pod); diff != "" {
+		t.Error(diff)
+	}
+	if !d.FromCluster() || d.Source != "api" || d.WrittenUID != sent.UID {
+		t.Errorf("%+v, uid %s", d.Origin, d.WrittenUID)
+	}
+}
+
+// TestFromAPIRefuses checks the limits of a pod of the API server.
+func TestFromAPIRefuses(t *testing.T) {
+	for want, change := range map[string]func(*v1.Pod){
+		"metadata.uid is missing":                      func(p *v1.Pod) { p.UID = "" },
+		`metadata.uid: "../x": a uid has`:              func(p *v1.Pod) { p.UID = "../x" },
+		`metadata.name: ".."`:                          func(p *v1.Pod) { p.Name = ".." },
+		`metadata.namespace: ""`:                       func(p *v1.Pod) { p.Namespace = "" },
+		`spec.containers[0].name: "a/b"`:               func(p *v1.Pod) { p.Spec.Containers[0].Name = "a/b" },
+		`spec.volumes[0].name: "../etc"`:               func(p *v1.Pod) { p.Spec.Volumes = []v1.Volume{{Name: "../etc"}} },
+		"it is larger than 10485760 bytes":             func(p *v1.Pod) { p.Annotations = map[string]string{"a": strings.Repeat("x", 10<<20)} },
+		"it has more than 100000 entries in lists and": func(p *v1.Pod) { p.Spec.Containers[0].Env = make([]v1.EnvVar, 100_000) },
+		"it has more than 100000 entries in lists":     func(p *v1.Pod) { p.Finalizers = make([]string, 100_001) },
+		"it has more than 100000 entries":              func(p *v1.Pod) { p.Spec.NodeSelector = manyLabels() },
+		"":                                             func(*v1.Pod) {},
+	} {
+		pod := &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"},
+			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "i:1"}}},
+		}
+		change(pod)
+		switch d, err := FromAPI(pod); {
+		case want == "" && (err != nil || d == nil):
+			t.Error(err)
+		case want != "" && (d != nil || err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000):
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
+
+func manyLabels() map[string]string {
+	labels := map[string]string{}
+	for i := range 100_001 {
+		labels[strconv.Itoa(i)] = ""
+	}
+	return labels
 }

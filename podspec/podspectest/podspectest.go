@@ -66,3 +66,17 @@ func Desired(tb testing.TB, text string) *podspec.Desired {
 	m.Pods[0].UseKey(Key())
 	return m.Pods[0]
 }
+
+// FromAPI returns the first pod of a manifest as if it came from the API server. The ConfigMaps and Secrets of the
+// manifest are objects of the cluster.
+func FromAPI(tb testing.TB, text string) *podspec.Desired {
+	tb.Helper()
+	d := Desired(tb, text)
+	of, err := load.FromAPI(d.Pod)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	of.Objects = d.Objects
+	of.UseKey(Key())
+	return of
+}

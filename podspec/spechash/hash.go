@@ -48,14 +48,24 @@ func Known(hash string) bool {
 }
 
 // Container returns podctl's hash of everything in a container's definition that requires a new container. Explicit API
-// defaults do not change it. digest.Compare compares two such hashes.
+// defaults do not change it. For a pod of the API server, it omits the values of ConfigMaps and Secrets, because a
+// kubelet never restarts a container for them. digest.Compare compares two such hashes.
 func Container(d *podspec.Desired, c *v1.Container) string {
-	return d.Once("container "+c.Name, func() string { return containerHash(d, c) })
+	return d.Once("container "+c.Name, func() string { return containerHash(d, c, environmentOf(d)) })
 }
 
-func containerHash(d *podspec.Desired, c *v1.Container) string {
+// Start is Container with the values of ConfigMaps and Secrets for every pod: it changes with everything that the next
+// start of the container gets. For a pod that is not of the API server, both are the same.
+func Start(d *podspec.Desired, c *v1.Container) string {
+	if !d.FromCluster() {
+		return Container(d, c)
+	}
+	return d.Once("start "+c.Name, func() string { return containerHash(d, c, projectEnv) })
+}
+
+func containerHash(d *podspec.Desired, c *v1.Container, project environment) string {
 	var digests []digest.Named
-	tree := containerProjection(d, c, func(e expand.Variable) string {
+	tree := containerProjection(d, c, project, func(e expand.Variable) string {
 		digests = append(digests, digest.Named{Name: e.Name, Digest: d.SecretDigest(e.Secret, []byte(e.Value))})
 		return secretStandIn
 	})

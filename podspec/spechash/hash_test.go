@@ -110,3 +110,67 @@ func TestProjectionHidesSecrets(t *testing.T) {
 		t.Errorf("%s %v", text, err)
 	}
 }
+
+// TestHashesInCluster checks that the hash of a container of the API server has the references of its environment
+// instead of their values, and that Start has the values.
+func TestHashesInCluster(t *testing.T) {
+	base := podspectest.FromAPI(t, podspectest.WithEnv)
+	container, sandbox, start := Container(base, &base.Pod.Spec.Containers[0]), Sandbox(base), Start(base, &base.Pod.Spec.Containers[0])
+	for name, c := range map[string]struct {
+		before, after             string
+		container, sandbox, start bool
+	}{
+		"another ConfigMap value":   {"mode: fast", "mode: slow", false, false, true},
+		"another secret value":      {"hunter2", "hunter3", false, false, true},
+		"an unused ConfigMap value": {`level: "3"`, `level: "4"`, false, false, false},
+		"a missing key":             {"mode: fast, ", "", false, false, true},
+		"a missing ConfigMap":       {"metadata: {name: settings}", "metadata: {name: others}", false, false, true},
+		"another key":               {"key: mode", "key: level", true, false, true},
+		"another literal value":     {"value: plain", "value: other", true, false, true},
+		"another image":             {"app:1", "app:2", true, false, true},
+		"a hostname":                {"spec:\n", "spec:\n  hostname: other\n", false, true, false},
+		"a probe":                   {"port: 80", "port: 81", false, false, false},
+	} {
+		text := strings.Replace(podspectest.WithEnv, c.before, c.after, 1)
+		if name == "a missing ConfigMap" {
+			text = strings.Replace(text, "name: settings}", "name: others}", 1)
+		}
+		d := podspectest.FromAPI(t, text)
+		one := &d.Pod.Spec.Containers[0]
+		if got := Container(d, one) != container; got != c.container {
+			t.Errorf("%s: the container's hash changed: %t", name, got)
+		}
+		if got := Sandbox(d) != sandbox; got != c.sandbox {
+			t.Errorf("%s: the sandbox's hash changed: %t", name, got)
+		}
+		if got := digest.Compare(Start(d, one), start) == digest.Different; got != c.start {
+			t.Errorf("%s: the hash of the start changed: %t", name, got)
+		}
+	}
+	other := podspectest.Desired(t, podspectest.WithEnv)
+	if one := &other.Pod.Spec.Containers[0]; Start(other, one) != Container(other, one) {
+		t.Error("the hashes of another pod differ")
+	}
+}
+
+// TestEnvFromInCluster checks that the hash has the references of envFrom, not their keys.
+func TestEnvFromInCluster(t *testing.T) {
+	text := podspectest.Minimal + "    envFrom: [{configMapRef: {name: settings}}]\n"
+	cm := func(data string) string {
+		return "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {" + data + "}\n"
+	}
+	hash := func(text string) string {
+		d := podspectest.FromAPI(t, text)
+		return Container(d, &d.Pod.Spec.Containers[0])
+	}
+	without := hash(text)
+	if one, other := hash(text+cm("a: b")), hash(text+cm("a: c, d: e")); one != without || other != without {
+		t.Errorf("%s, %s and %s", without, one, other)
+	}
+	if renamed := hash(strings.Replace(text, "settings", "others", 1)); renamed == without {
+		t.Error("another reference is no change")
+	}
+	if plain := hash(podspectest.Minimal); plain == without {
+		t.Error("a removed reference is no change")
+	}
+}

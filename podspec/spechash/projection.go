@@ -15,20 +15,39 @@ import (
 
 // ContainerProjection returns the part of a container's definition whose change requires a new container, as a JSON
 // tree. It has the fields of class replace without API defaults, and the environment with values of ConfigMaps. Digests
-// replace secret values.
+// replace secret values. The environment of a pod of the API server has the references instead of their values.
 func ContainerProjection(d *podspec.Desired, c *v1.Container) map[string]any {
-	return containerProjection(d, c, func(e expand.Variable) string {
+	return containerProjection(d, c, environmentOf(d), func(e expand.Variable) string {
 		return d.SecretDigest(e.Secret, []byte(e.Value))
 	})
 }
 
-// containerProjection is ContainerProjection with a custom replacement for secret values.
-func containerProjection(d *podspec.Desired, c *v1.Container, standIn func(expand.Variable) string) map[string]any {
+// secretText returns what replaces a secret value.
+type secretText func(expand.Variable) string
+
+// environment writes the environment of a container into its tree.
+type environment func(d *podspec.Desired, tree map[string]any, c *v1.Container, standIn secretText)
+
+// environmentOf returns how the environment of a pod's containers counts.
+func environmentOf(d *podspec.Desired) environment {
+	if d.FromCluster() {
+		return keepReferences
+	}
+	return projectEnv
+}
+
+// keepReferences keeps env and envFrom as the manifest has them, so that neither a value nor a missing object counts.
+func keepReferences(*podspec.Desired, map[string]any, *v1.Container, secretText) {}
+
+// containerProjection is ContainerProjection with a custom environment and replacement for secret values.
+func containerProjection(
+	d *podspec.Desired, c *v1.Container, project environment, standIn secretText,
+) map[string]any {
 	tree := jsonTree(c)
 	fields.NewTable().Keep(tree, "container", fields.Replace)
 	delete(tree, "name")
 	dropContainerDefaults(tree)
-	projectEnv(d, tree, c, standIn)
+	project(d, tree, c, standIn)
 	projectResources(tree, c)
 	projectVolumes(d, tree, c)
 	projectSecurity(d, tree, c)
@@ -93,7 +112,7 @@ func dropContainerDefaults(tree map[string]any) {
 }
 
 // projectEnv replaces env and envFrom with the resolved variables.
-func projectEnv(d *podspec.Desired, tree map[string]any, c *v1.Container, standIn func(expand.Variable) string) {
+func projectEnv(d *podspec.Desired, tree map[string]any, c *v1.Container, standIn secretText) {
 	delete(tree, "envFrom")
 	delete(tree, "env")
 	env, missing := expand.Resolve(d, c)
@@ -117,7 +136,7 @@ func projectEnv(d *podspec.Desired, tree map[string]any, c *v1.Container, standI
 	}
 }
 
-func projectVar(e expand.Variable, standIn func(expand.Variable) string) map[string]any {
+func projectVar(e expand.Variable, standIn secretText) map[string]any {
 	entry := map[string]any{"name": e.Name}
 	switch {
 	case e.Sensitive:

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/fields"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -23,6 +24,8 @@ type Request struct {
 	Settings *Settings
 	// Conditions are the pressure conditions of the node.
 	Conditions []v1.NodeConditionType
+	// FromCluster is set if the API server owns the pod. A field that podctl does not support then rejects it.
+	FromCluster bool
 }
 
 // check is one reason to reject a pod; an empty message means that it does not apply.
@@ -70,7 +73,38 @@ func (r *Request) afterResources() []check {
 		{model.NodeAffinity, r.otherNode},
 		{model.NodePorts, r.takenPort},
 		{model.AppArmor, r.noAppArmor},
+		{model.UnsupportedPodFeature, r.unsupported},
 	}
+}
+
+// Unsupported returns the rejection of a pod of the API server with fields that podctl does not support; nil if there
+// are none, or if the pod as it was admitted, before, has such fields too. before is nil for a new pod.
+func Unsupported(pod, before *v1.Pod) *model.Rejection {
+	r := &Request{Pod: pod, Before: before, FromCluster: true}
+	return r.first([]check{{model.UnsupportedPodFeature, r.unsupported}})
+}
+
+// maxListed limits the fields that the message of a rejection lists.
+const maxListed = 5
+
+// unsupported names the fields of a pod of the API server that podctl does not support. The kubelet has no such rule:
+// it supports all of them. Other pods with such a field are refused when their manifest is read.
+func (r *Request) unsupported(pod *v1.Pod) string {
+	if !r.FromCluster {
+		return ""
+	}
+	refused, _ := fields.InCluster(pod)
+	if len(refused) == 0 {
+		return ""
+	}
+	var texts []string
+	for _, use := range refused[:min(len(refused), maxListed)] {
+		texts = append(texts, use.Path+": "+strings.TrimSuffix(use.Note, "."))
+	}
+	if more := len(refused) - maxListed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return "Pod uses fields that podctl does not support: " + strings.Join(texts, "; ")
 }
 
 // underPressure corresponds to managerImpl.Admit of the kubelet's package eviction. It does not check an admitted pod.

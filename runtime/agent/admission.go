@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -61,18 +62,18 @@ func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) 
 }
 
 // earlierPods returns the pods that come before a pod and are not admitted yet, in the order of sources and names.
-func (a *admitter) earlierPods(uid types.UID) []*v1.Pod {
+func (a *admitter) earlierPods(uid types.UID) []*podspec.Desired {
 	if !a.isUndecided(uid) {
 		return nil
 	}
-	var pods []*v1.Pod
+	var pods []*podspec.Desired
 	for _, source := range a.reconciler.ledger.Order {
 		for _, d := range a.reconciler.ledger.Updates[source].Pods {
 			switch {
 			case d.Pod.UID == uid && a.reconciler.kept[uid] == d:
 				return pods
 			case a.reconciler.kept[d.Pod.UID] == d && a.isUndecided(d.Pod.UID):
-				pods = append(pods, d.Pod)
+				pods = append(pods, d)
 			}
 		}
 	}
@@ -80,11 +81,15 @@ func (a *admitter) earlierPods(uid types.UID) []*v1.Pod {
 	return nil
 }
 
-// isUndecided reports whether the admission of a pod is still undecided.
+// isUndecided reports whether the admission of a pod is still undecided. The rejection of a pod of the API server is
+// final.
 func (a *admitter) isUndecided(uid types.UID) bool {
 	s, known := a.reconciler.stored[uid]
 	wanted := a.reconciler.kept[uid]
 	if wanted == nil {
+		return false
+	}
+	if wanted.FromCluster() && known && s.Rejection != nil {
 		return false
 	}
 	outdated := s.Rejection != nil && s.Rejection.Settings != a.settings.String()

@@ -255,7 +255,7 @@ func TestAdmissionOrder(t *testing.T) {
 	l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}, Missing: []types.UID{"b1"}})
 	first := func(uid types.UID) (names string) {
 		for _, p := range l.agent.admitter.optionsFor(uid, nil).First {
-			names += p.Name
+			names += p.Pod.Name
 		}
 		return names
 	}
@@ -268,6 +268,23 @@ func TestAdmissionOrder(t *testing.T) {
 	}
 	if terminating := l.agent.admitter.optionsFor("a1", nil).Terminating; fmt.Sprint(terminating) != "[b1]" {
 		t.Errorf("terminating: %v", terminating)
+	}
+}
+
+// TestRejectedPodOfTheAPIServer checks that a pod of the API server that was rejected under other settings comes before
+// no other pod, because it stays rejected.
+func TestRejectedPodOfTheAPIServer(t *testing.T) {
+	for owner, want := range map[string]int{"one": 1, podspec.OwnerAPI: 0} {
+		l := newStill(t)
+		l.agent.admitter.settings = &admission.Settings{}
+		a, b := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1)
+		l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}})
+		a.Owner = owner
+		l.agent.reconciler.recordApplied(a)
+		l.agent.reconciler.stored["a1"] = Stored{Desired: a, Rejection: &model.Rejection{Settings: "others"}}
+		if first := l.agent.admitter.optionsFor("b1", nil).First; len(first) != want {
+			t.Errorf("owner %s: %d come first", owner, len(first))
+		}
 	}
 }
 

@@ -40,11 +40,16 @@ func Owns(key state.ObjectKey, one metav1.Object) bool {
 	return owner != nil && one.GetNamespace() == key.Namespace && owner.Kind == key.Kind && owner.Name == key.Name
 }
 
+// OwnsPod is Owns for a pod. A pod of the API server belongs to a workload of its cluster, whatever its name is.
+func OwnsPod(key state.ObjectKey, d *podspec.Desired) bool {
+	return !d.FromCluster() && Owns(key, d.Pod)
+}
+
 // PodsOf returns the pods of a workload that were applied and not removed yet.
 func PodsOf(key state.ObjectKey, applied []state.AppliedPod) []state.AppliedPod {
 	var pods []state.AppliedPod
 	for _, p := range applied {
-		if Owns(key, p.Desired.Pod) {
+		if OwnsPod(key, p.Desired) {
 			pods = append(pods, p)
 		}
 	}

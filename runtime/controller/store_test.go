@@ -189,6 +189,19 @@ func TestOwns(t *testing.T) {
 	}
 }
 
+// TestOwnsPod checks that a pod of the API server belongs to no stored workload.
+func TestOwnsPod(t *testing.T) {
+	w := deployment(t)
+	for owner, want := range map[string]bool{"": true, podspec.OwnerAPI: false} {
+		d := podspec.New(expandedPod(t, w), "", "")
+		d.Owner = owner
+		pods := PodsOf(KeyOf(w), []state.AppliedPod{{Desired: d}})
+		if OwnsPod(KeyOf(w), d) != want || (len(pods) == 1) != want {
+			t.Errorf("owner %q: %t, %d pods", owner, !want, len(pods))
+		}
+	}
+}
+
 // expandedPod returns the first pod of a workload that has none.
 func expandedPod(t *testing.T, w *podspec.Workload) *v1.Pod {
 	t.Helper()

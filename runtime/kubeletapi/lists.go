@@ -76,7 +76,7 @@ func inAPI(pod *v1.Pod, d *podspec.Desired, node string) v1.Pod {
 		p.Annotations = map[string]string{}
 	}
 	p.Annotations[configSource] = "file"
-	if isFromAPI(d) {
+	if d.FromCluster() {
 		p.Annotations[configSource] = "api"
 	}
 	return p

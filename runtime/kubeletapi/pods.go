@@ -72,16 +72,11 @@ func choose(shown []*podspec.Desired, want podName, node string) *podspec.Desire
 // apiName returns the name of a pod in the API. A pod that is not from the API server has the name of the node appended
 // (kubelet: generatePodName).
 func apiName(d *podspec.Desired, node string) string {
-	if isFromAPI(d) {
+	if d.FromCluster() {
 		return d.Pod.Name
 	}
 	return d.Pod.Name + "-" + node
 }
-
-// apiSource is the name of the agent's source that reads the API server.
-const apiSource = "api"
-
-func isFromAPI(d *podspec.Desired) bool { return d.Owner == apiSource }
 
 // runningContainer returns the id of the newest running container that a request names, or an empty string (kubelet:
 // findContainer).

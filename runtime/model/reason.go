@@ -48,6 +48,8 @@ const (
 	PodOSSelectorNodeLabelDoesNotMatch   Reason = "PodOSSelectorNodeLabelDoesNotMatch"
 	NodeAffinity                         Reason = "NodeAffinity"
 	NodePorts                            Reason = "NodePorts"
+	// UnsupportedPodFeature: a pod of the API server uses a field that podctl does not support.
+	UnsupportedPodFeature Reason = "UnsupportedPodFeature"
 
 	ImageAbsent    Reason = "ImageAbsent"
 	PullAlways     Reason = "PullAlways"

@@ -16,8 +16,13 @@ func (s *Store) Pretend(objects []*podspec.Object) {
 }
 
 // Complete adds the stored objects that a pod refers to and that its own manifest does not contain. It reads nothing
-// for a pod without such references.
-func (s *Store) Complete(d *podspec.Desired) (*podspec.Desired, error) { return d.WithShared(s.find) }
+// for a pod without such references. A pod of the API server means the objects of its cluster and gets none of these.
+func (s *Store) Complete(d *podspec.Desired) (*podspec.Desired, error) {
+	if d != nil && d.FromCluster() {
+		return d, nil
+	}
+	return d.WithShared(s.find)
+}
 
 // find returns an object for a pod, without its creation time, which pods do not depend on. A pod may refer to an
 // invalid name: no object has it.

@@ -246,6 +246,20 @@ func TestPodsWithoutReferencesReadNothing(t *testing.T) {
 	}
 }
 
+// TestPodsOfTheAPIServerUseNoStoredObjects checks that stored objects are not mistaken for those of a cluster.
+func TestPodsOfTheAPIServerUseNoStoredObjects(t *testing.T) {
+	s := newStore(t)
+	put(t, s, configMap("settings", "mode", "fast"))
+	for _, owner := range []string{podspec.OwnerAPI, ""} {
+		d := podspectest.Desired(t, podspectest.WithEnv)
+		d.Owner, d.Objects = owner, podspec.Objects{}
+		with, err := s.Complete(d)
+		if err != nil || with.Objects.IsEmpty() != with.FromCluster() {
+			t.Errorf("owner %q: %+v %v", owner, with.Objects, err)
+		}
+	}
+}
+
 // TestBoundClaimsAreStored checks that a pod uses the volume of a bound claim, and that podctl's own claims have none.
 // A volume in a manifest does not count.
 func TestBoundClaimsAreStored(t *testing.T) {

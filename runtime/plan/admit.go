@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
@@ -18,7 +19,7 @@ type Admission struct {
 	// Final keeps a rejected pod rejected until its manifest or the settings change.
 	Final bool
 	// First lists earlier pods that are not admitted yet, in order.
-	First []*v1.Pod
+	First []*podspec.Desired
 	// Terminating lists pods that are no longer desired but still exist.
 	Terminating []types.UID
 	// Conditions are the pressure conditions of the node.
@@ -70,7 +71,7 @@ func (in *Input) admit() (*podstatus.Pod, verdict) {
 	admitted.Observed.Memory.Rejection = nil
 	pod := admitted.State()
 	how := in.Options.Admission
-	if how == nil || pod.Over() {
+	if pod.Over() || how == nil && !in.Desired.FromCluster() {
 		return pod, verdict{}
 	}
 	return pod, (&admitter{pod, how, in.Observed.Memory.Rejection}).judge()
@@ -79,6 +80,8 @@ func (in *Input) admit() (*podstatus.Pod, verdict) {
 // admitter decides whether a pod is admitted (kubelet: HandlePodAdditions, canAdmitPod).
 type admitter struct {
 	*podstatus.Pod
+	// how is nil without admission. Only a pod of the API server is then checked, for fields that podctl does not
+	// support.
 	how *Admission
 	// before is the earlier rejection of the pod; nil if there is none.
 	before *model.Rejection
@@ -90,7 +93,8 @@ func (a *admitter) judge() verdict {
 	applied, runs := a.Observed.Memory.Applied, a.Active != "" || a.AnyRunning()
 	same := applied != nil && applied.SameManifest(a.Desired)
 	switch {
-	case same && a.how.stays(a.before):
+	case a.before != nil && (a.Desired.FromCluster() || same && a.how.stays(a.before)):
+		// A rejected pod of the API server stays rejected, as with a kubelet, because its status is Failed.
 		return verdict{rejection: a.before, hold: holdRejected(a.before)}
 	case a.before != nil, applied == nil && !runs:
 		return a.newPod()
@@ -104,7 +108,7 @@ func (a *admitter) judge() verdict {
 // terminated waits for them.
 func (a *admitter) newPod() verdict {
 	others := a.others(a.Observed.Others)
-	found := a.check(a.Manifest, nil, others)
+	found := a.check(a.Desired, nil, others)
 	if found == nil {
 		return verdict{}
 	}
@@ -117,7 +121,7 @@ func (a *admitter) newPod() verdict {
 // edited admits the additional demand of an edit. If it does not fit, a running pod stays as it is and the edit is not
 // applied (kubelet: handlePodResourcesResize). A pod that does not run is rejected.
 func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
-	found := a.check(a.Manifest, before, a.Observed.Others)
+	found := a.check(a.Desired, before, a.Observed.Others)
 	switch terminating := a.terminatingFor(before, a.Observed.Others); {
 	case found == nil:
 		return verdict{}
@@ -138,7 +142,9 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 
 // reject rejects the pod. If it was rejected before for the same reason, the earlier rejection stays.
 func (a *admitter) reject(found *model.Rejection) verdict {
-	found.At, found.Settings = a.Now, a.how.String()
+	if found.At = a.Now; a.how != nil {
+		found.Settings = a.how.String()
+	}
 	last := a.before
 	if last != nil && last.Reason == found.Reason && last.Message == found.Message && last.Settings == found.Settings {
 		found = last
@@ -150,24 +156,31 @@ func holdRejected(r *model.Rejection) *Hold {
 	return &Hold{Reason: r.Reason, Message: r.StatusMessage(), Status: r.Message, Blocking: true, Admission: true}
 }
 
-func (a *admitter) check(pod, before *v1.Pod, others []model.Admitted) *model.Rejection {
+func (a *admitter) check(d *podspec.Desired, before *v1.Pod, others []model.Admitted) *model.Rejection {
+	if a.how == nil {
+		return admission.Unsupported(d.Pod, before)
+	}
 	return admission.Admit(&admission.Request{
-		Pod:        pod,
-		Before:     before,
-		Others:     others,
-		Machine:    &a.Observed.Machine,
-		Settings:   &a.how.Settings,
-		Conditions: a.how.Conditions,
+		Pod:         d.Pod,
+		Before:      before,
+		Others:      others,
+		Machine:     &a.Observed.Machine,
+		Settings:    &a.how.Settings,
+		Conditions:  a.how.Conditions,
+		FromCluster: d.FromCluster(),
 	})
 }
 
 // others returns the admitted pods, and the earlier pods that are not admitted yet and fit.
 func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	all := slices.Clone(admitted)
+	if a.how == nil {
+		return all
+	}
 	for _, first := range a.how.First {
-		known := slices.ContainsFunc(all, func(o model.Admitted) bool { return o.Pod.UID == first.UID })
+		known := slices.ContainsFunc(all, func(o model.Admitted) bool { return o.Pod.UID == first.Pod.UID })
 		if !known && a.check(first, nil, all) == nil {
-			all = append(all, admission.TakenBy(first))
+			all = append(all, admission.TakenBy(first.Pod))
 		}
 	}
 	return all
@@ -175,9 +188,12 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 
 // terminatingFor returns a terminating pod if this pod fits once all terminating pods are gone; otherwise nil.
 func (a *admitter) terminatingFor(before *v1.Pod, others []model.Admitted) *model.PodRef {
+	if a.how == nil {
+		return nil
+	}
 	goes := func(o model.Admitted) bool { return o.Terminating || slices.Contains(a.how.Terminating, o.Pod.UID) }
 	i := slices.IndexFunc(others, goes)
-	if i < 0 || a.check(a.Manifest, before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
+	if i < 0 || a.check(a.Desired, before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
 		return nil
 	}
 	return &others[i].Pod

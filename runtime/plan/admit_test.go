@@ -162,13 +162,13 @@ func TestAdmission(t *testing.T) {
 			func(b *bench) { b.Others[0].Terminating = true },
 			"OutOfcpu rejected",
 		},
-		"one comes first": {newBench(three), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, "OutOfcpu rejected"},
+		"one comes first": {newBench(three), func(b *bench) { b.how.First = []*podspec.Desired{other} }, "OutOfcpu rejected"},
 		"one comes first and does not fit": {
 			newBench(three),
-			func(b *bench) { b.how.First = []*v1.Pod{sized(t, "other", "9").Pod} },
+			func(b *bench) { b.how.First = []*podspec.Desired{sized(t, "other", "9")} },
 			starts,
 		},
-		"one comes first and is there": {newBench(two).others(other), func(b *bench) { b.how.First = []*v1.Pod{other.Pod} }, starts},
+		"one comes first and is there": {newBench(two).others(other), func(b *bench) { b.how.First = []*podspec.Desired{other} }, starts},
 	} {
 		if c.change != nil {
 			c.change(c.bench)

@@ -109,7 +109,7 @@ const (
 
 // treeOf returns the desired state as a tree, with digests in place of secret values.
 func treeOf(d *podspec.Desired) map[string]any {
-	tree := diff.Plain(map[string]any{"pod": d.Pod})
+	tree := diff.Plain(map[string]any{"pod": d.Compared()})
 	pod, _ := tree["pod"].(map[string]any)
 	if pod == nil {
 		pod = map[string]any{}
@@ -340,14 +340,14 @@ func (e edits) redefines(path string) bool {
 	})
 }
 
-// redefined reports whether a container's definition differs from the applied one.
+// redefined reports whether a container would start with another definition or environment than the applied one.
 func (e edits) redefined(ref podspec.ContainerRef) bool {
 	before, ok := podspec.FindContainer(e.applied.Pod, ref.Name)
 	if !ok {
 		return true
 	}
-	applied := spechash.Container(e.applied, before.Container)
-	return digest.Compare(applied, spechash.Container(e.Desired, ref.Container)) == digest.Different
+	applied := spechash.Start(e.applied, before.Container)
+	return digest.Compare(applied, spechash.Start(e.Desired, ref.Container)) == digest.Different
 }
 
 // containerOf returns the container of the manifest that a field belongs to; false for a field of the pod.

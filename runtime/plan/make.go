@@ -6,7 +6,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
@@ -108,7 +107,7 @@ func changesAt(pod *podstatus.Pod, holds []Hold) time.Time {
 	if deadline := pod.Deadline(); !deadline.IsZero() && !pod.Over() {
 		first = deadline
 	}
-	if at := podspec.RestartedAt(pod.Manifest); at.After(pod.Now) {
+	if at := pod.Desired.RestartedAt(); at.After(pod.Now) {
 		first = model.Earlier(first, at)
 	}
 	for i := range holds {

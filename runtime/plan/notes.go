@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/fields"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/model"
@@ -30,12 +31,25 @@ func (e *explainer) addNotes() {
 	}
 	e.noteUnresolved()
 	e.noteFaults()
+	e.noteIneffective()
 	e.plan.Notes = append(e.plan.Notes, admission.Notes(e.Manifest, &e.Observed.Machine)...)
 	e.noteRuntime()
 }
 
 func (e *explainer) notef(format string, args ...any) {
 	e.plan.Notes = append(e.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+// noteIneffective notes the fields of a pod of the API server that have no effect on this node. For other pods, the
+// loader notes them.
+func (e *explainer) noteIneffective() {
+	if !e.Desired.FromCluster() {
+		return
+	}
+	_, ineffective := fields.InCluster(e.Manifest)
+	for _, use := range ineffective {
+		e.notef("%s has no effect: %s", use.Path, use.Note)
+	}
 }
 
 // editedAfterEnd reports whether the manifest of a finished pod differs from the one that ran.

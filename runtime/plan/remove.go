@@ -181,10 +181,11 @@ func (in *Input) evicted() *model.Eviction {
 	return before
 }
 
-// afterEviction reports whether an evicted pod runs again: its manifest has changed, or the user restarts it.
+// afterEviction reports whether an evicted pod runs again: its manifest has changed, or the user restarts it. A pod of
+// the API server never does, because its status is Failed.
 func (in *Input) afterEviction() bool {
 	m := &in.Observed.Memory
-	if m.Eviction == nil || in.Desired == nil || in.Options.Stop {
+	if m.Eviction == nil || in.Desired == nil || in.Options.Stop || in.Desired.FromCluster() {
 		return false
 	}
 	return len(in.Options.Restart) > 0 || m.Applied == nil || !m.Applied.SameManifest(in.Desired)

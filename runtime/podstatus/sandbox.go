@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -51,7 +50,7 @@ func (p *Pod) SandboxFault() *SandboxFault {
 			Edited:  true,
 		}
 	case p.outlived(latest):
-		at := podspec.RestartedAt(p.Manifest).UTC().Format(time.RFC3339)
+		at := p.Desired.RestartedAt().UTC().Format(time.RFC3339)
 		return &SandboxFault{Reason: model.RolloutRestart, Message: "its workload was restarted at " + at, Edited: true}
 	}
 	return nil
@@ -60,6 +59,6 @@ func (p *Pod) SandboxFault() *SandboxFault {
 // outlived reports whether a sandbox is older than a restart of the pod's workload. A restart in the future counts as
 // none, because every sandbox created until then would be older.
 func (p *Pod) outlived(sandbox *model.Sandbox) bool {
-	at := podspec.RestartedAt(p.Manifest)
+	at := p.Desired.RestartedAt()
 	return !at.After(p.Now) && !sandbox.CreatedAt.IsZero() && sandbox.CreatedAt.Before(at)
 }

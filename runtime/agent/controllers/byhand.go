@@ -16,7 +16,7 @@ func (s *Source) Ignores(d *podspec.Desired) bool {
 	}
 	records, err := s.cachedRecords()
 	for _, r := range records {
-		if controller.Owns(r.Key(), d.Pod) {
+		if controller.OwnsPod(r.Key(), d) {
 			return !s.declared.Provides(ownerOf(r, records))
 		}
 	}
