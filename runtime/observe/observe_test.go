@@ -167,7 +167,7 @@ func TestSecretsStayOut(t *testing.T) {
 		ref := model.RefOf(d.Pod)
 		sandbox := l.sandbox(ref, 0)
 		l.container(ref, sandbox, "a", 0)
-		l.server.SetNetwork("the plugin says correct horse")
+		l.server.SetNetwork("the plugin failed with correct horse")
 		l.remember(loadPod(t, secretPod()), &state.Checkpoint{
 			Memory: model.Memory{StartErrors: map[string]model.StartError{"a": {Message: "failed with correct horse"}}},
 		})
