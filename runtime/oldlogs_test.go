@@ -83,7 +83,7 @@ func TestPruneRotatesFullLogs(t *testing.T) {
 		t.Fatalf("%+v %v", found, err)
 	}
 	if logs, _ := f.logNames("a"); len(logs) != 1 {
-		t.Errorf("a look has changed the logs to %v", logs)
+		t.Errorf("an observation has changed the logs to %v", logs)
 	}
 	lock, err := pod.Lock(t.Context())
 	if err != nil {

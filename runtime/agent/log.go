@@ -81,13 +81,13 @@ func (l *logger) logStep(ctx context.Context, e executor.Event) {
 		if e.Step != nil && e.Step.Message != "" {
 			attrs = append(attrs, "because", e.Step.Message)
 		}
-		l.Info("done", append(attrs, "took", e.Took.String())...)
+		l.Info("step done", append(attrs, "took", e.Took.String())...)
 	case executor.StepFailed:
 		if ctx.Err() != nil {
-			l.Info("cut short", append(attrs, "because", context.Cause(ctx).Error())...)
+			l.Info("step interrupted", append(attrs, "because", context.Cause(ctx).Error())...)
 			return
 		}
-		l.Error("failed", append(attrs, "error", e.Err.Error())...)
+		l.Error("step failed", append(attrs, "error", e.Err.Error())...)
 	case executor.Warning:
 		l.Warn("warning", attrs...)
 	case executor.StepStarted, executor.StepProgress, executor.StepSkipped:
@@ -126,13 +126,13 @@ func (l *logger) logHolds(p *passResult) {
 		return
 	case len(now) == 0:
 		delete(l.holds, ref)
-		l.Info("no longer held", "pod", ref.String())
+		l.Info("pod no longer held", "pod", ref.String())
 		return
 	}
 	l.holds[ref] = now
 	for _, text := range now {
 		if !slices.Contains(before, text) {
-			l.Warn("held", "pod", ref.String(), "because", text)
+			l.Warn("pod held", "pod", ref.String(), "because", text)
 		}
 	}
 }
@@ -144,13 +144,13 @@ func (l *logger) logProblems(now []sources.Problem) (news []sources.Problem) {
 		p := loggedProblem{one.File, one.Text}
 		current[p] = true
 		if !l.problems[p] {
-			l.Warn("source", "file", p.file, "problem", p.text)
+			l.Warn("source problem", "file", p.file, "problem", p.text)
 			news = append(news, one)
 		}
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(l.problems), loggedProblem.compare) {
 		if !current[p] {
-			l.Info("source", "file", p.file, "fixed", p.text)
+			l.Info("source problem fixed", "file", p.file, "problem", p.text)
 		}
 	}
 	l.problems = current
@@ -162,7 +162,7 @@ func (l *logger) logNotes(source string, notes []string) {
 	now := map[string]bool{}
 	for _, text := range notes {
 		if now[text] = true; !l.notes[source][text] {
-			l.Info("source", "note", text)
+			l.Info("source note", "note", text)
 		}
 	}
 	l.notes[source] = now
@@ -174,7 +174,7 @@ func (l *logger) logTakeovers(source string, takeovers []sources.Problem) {
 	for _, one := range takeovers {
 		p := loggedProblem{one.File, one.Text}
 		if now[p] = true; !l.takeovers[source][p] {
-			l.Warn("source", "file", p.file, "note", p.text)
+			l.Warn("taken over", "file", p.file, "note", p.text)
 		}
 	}
 	l.takeovers[source] = now
@@ -185,7 +185,7 @@ func (l *logger) logUnreadable(errs map[types.UID]error) {
 	for _, uid := range slices.Sorted(maps.Keys(errs)) {
 		if text := errs[uid].Error(); !l.records[text] {
 			l.records[text] = true
-			l.Error("checkpoint", "error", text)
+			l.Error("cannot read checkpoint", "error", text)
 		}
 	}
 }

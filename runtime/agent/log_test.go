@@ -46,7 +46,7 @@ func TestInterruptedPasses(t *testing.T) {
 	l.logStep(ctx, failed)
 	l.logFailure(&p)
 	if text := out.String(); strings.Contains(text, "ERROR") ||
-		!strings.Contains(text, "level=INFO msg=\"cut short\"") || p.failureText() != "" {
+		!strings.Contains(text, "level=INFO msg=\"step interrupted\"") || p.failureText() != "" {
 		t.Errorf("log of an interrupted pass:\n%s", text)
 	}
 }
@@ -59,7 +59,7 @@ func TestTakeoversAreLogged(t *testing.T) {
 	for _, has := range [][]sources.Problem{{one}, {one}, nil, {one}} {
 		l.logTakeovers("/pods", has)
 	}
-	if text := out.String(); strings.Count(text, "level=WARN msg=source file=/pods/web.yaml note=\"takes over pod default/web") != 2 {
+	if text := out.String(); strings.Count(text, "level=WARN msg=\"taken over\" file=/pods/web.yaml note=\"takes over pod default/web") != 2 {
 		t.Error(text)
 	}
 }

@@ -66,7 +66,7 @@ func TestCreatedHostPathWakesThePod(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "data", "web", "files")
 	c.updates <- []*podspec.Desired{l.withHostPath(path)}
-	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
+	l.until("the pod is held", func() bool { return len(log.lines(`msg="pod held"`)) == 1 })
 	watched := func() []string {
 		return inLoop(l, a, func() (dirs []string) {
 			for _, watcher := range a.paths.watchers {
@@ -98,7 +98,7 @@ func TestCreatedHostPathWakesThePod(t *testing.T) {
 	l.until("the pod runs", func() bool { return l.running()["one"] != "" })
 	l.until("nothing is watched", func() bool { return len(watched()) == 0 })
 	l.until("the end of the hold is written", func() bool { return len(log.lines("no longer held")) == 1 })
-	if held := log.lines("msg=held"); len(held) != 1 {
+	if held := log.lines(`msg="pod held"`); len(held) != 1 {
 		t.Errorf("log lines %q", held)
 	}
 }
@@ -115,7 +115,7 @@ func TestReadyNetworkWakesThePod(t *testing.T) {
 	one := l.manifest("one", "i:1")
 	c.updates <- []*podspec.Desired{one}
 	uid := one.Pod.UID
-	l.until("the pod is held", func() bool { return len(log.lines("msg=held")) == 1 })
+	l.until("the pod is held", func() bool { return len(log.lines(`msg="pod held"`)) == 1 })
 	first := inLoop(l, a, func() lastPass { return a.last[uid] })
 	l.until("the pod had another pass", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
 	l.server.SetNetwork("")
@@ -127,7 +127,7 @@ func TestReadyNetworkWakesThePod(t *testing.T) {
 			notified += max(h.Events[i].Count, 1)
 		}
 	}
-	if held := log.lines("msg=held"); len(held) != 1 || notified != 1 || err != nil {
+	if held := log.lines(`msg="pod held"`); len(held) != 1 || notified != 1 || err != nil {
 		t.Errorf("%d events, log lines %q: %v", notified, held, err)
 	}
 }

@@ -42,7 +42,7 @@ func TestUIDsOfOtherPods(t *testing.T) {
 	l.remember(d, &state.Checkpoint{})
 	evil := model.PodRef{Namespace: "default", Name: "evil", UID: d.Pod.UID}
 	if _, err := l.observer.Observe(t.Context(), evil, nil); !errors.As(err, new(*UIDTakenError)) {
-		t.Errorf("a look: %v", err)
+		t.Errorf("Observe: %v", err)
 	}
 }
 

@@ -201,7 +201,7 @@ func TestInputOfAPlan(t *testing.T) {
 	}
 	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: status.Error(codes.Internal, "injected failure")})
 	if _, _, err = l.observer.Input(t.Context(), ref, d, plan.Options{}); err == nil {
-		t.Error("a look that failed is the input of a plan")
+		t.Error("a failed observation is the input of a plan")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestKeysOfDigests(t *testing.T) {
 	l := newLab(t)
 	l.observer.digests = NewDigests(layout)
 	if _, err := l.observer.Observe(t.Context(), model.RefOf(l.pod("web").Pod), l.pod("web")); !errors.Is(err, state.ErrDamaged) {
-		t.Errorf("a look with a damaged key: %v", err)
+		t.Errorf("observation with a damaged key: %v", err)
 	}
 }
 

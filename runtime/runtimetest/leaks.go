@@ -22,7 +22,7 @@ func Main(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "%d goroutines are left:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
 		code = 1
 	}
-	os.Exit(code) //nolint:forbidigo // it is what a main function of tests does
+	os.Exit(code) //nolint:forbidigo // a main function of tests must exit
 }
 
 // CheckLeaks makes a test fail at its end if goroutines or open files that it started are left. Connections of clients

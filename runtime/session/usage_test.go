@@ -25,9 +25,9 @@ func TestNanoCores(t *testing.T) {
 	}{
 		"as the runtime gives it":        {nil, given, new(uint64(42))},
 		"between two looks":              {cpuAt(500_000_000, 250_000_000), cpuAt(1_000_000_000, 750_000_000), new(uint64(1_000_000_000))},
-		"zero is what the first one got": {cpuAt(500_000_000, 250_000_000), nothing, new(uint64(1_000_000_000))},
+		"the first sample returned zero": {cpuAt(500_000_000, 250_000_000), nothing, new(uint64(1_000_000_000))},
 		"nothing was used":               {cpuAt(1, 7), cpuAt(2, 7), new(uint64(0))},
-		"one look":                       {nil, cpuAt(1, 7), nil},
+		"one sample":                     {nil, cpuAt(1, 7), nil},
 		"the same look twice":            {cpuAt(1, 7), cpuAt(1, 7), nil},
 		"a counter that began again":     {cpuAt(1, 7), cpuAt(2, 3), nil},
 		"a runtime without counters":     {cpuAt(1, 7), &runtimeapi.CpuUsage{Timestamp: 2}, nil},

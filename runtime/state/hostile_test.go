@@ -333,7 +333,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 		defer func() { _ = recover() }()
 		_ = l.Claims().Remove(t.Context(), c, func() error { panic("killed") })
 	}
-	t.Run("killed at the last look", func(t *testing.T) {
+	t.Run("killed at the last check", func(t *testing.T) {
 		l, pod, c := setUp(t)
 		kill(l, c)
 		dir, err := pod.Claims().Make(t.Context(), Claim{Namespace: "default", Name: name}, 0o777)

@@ -175,7 +175,7 @@ func TestPlansChangeNothing(t *testing.T) {
 	_, planErr := l.Plan(t.Context(), d, plan.Options{})
 	_, deletionErr := l.PlanDeletion(t.Context(), model.RefOf(d.Pod), plan.Options{})
 	if planErr == nil || deletionErr == nil {
-		t.Errorf("of a look that failed: %v, %v", planErr, deletionErr)
+		t.Errorf("after a failed observation: %v, %v", planErr, deletionErr)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestPassesHoldTheLock(t *testing.T) {
 	}
 	l.server.Fail(runtimetest.Fault{Method: "ListPodSandbox", Times: 1, Err: errors.New("injected failure")})
 	if _, err := l.Apply(t.Context(), d, executor.Options{}); err == nil || errors.As(err, &locked) {
-		t.Errorf("a look that failed: %v", err)
+		t.Errorf("after a failed observation: %v", err)
 	}
 	l.apply(web)
 }

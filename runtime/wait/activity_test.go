@@ -36,7 +36,7 @@ func TestEventsReplacePolling(t *testing.T) {
 	w := activity{happened: make(chan struct{}, 1)}
 	w.sends.Store(true)
 	if pause := w.first(); pause != idlePauseWithEvents {
-		t.Errorf("the first look comes after %v", pause)
+		t.Errorf("the first observation comes after %v", pause)
 	}
 	w.note()
 	if reported, err := w.next(t.Context(), time.Hour); !reported || err != nil {

@@ -42,12 +42,12 @@ func TestWaitersSeeTheSame(t *testing.T) {
 	w := l.waiter(d, Ready)
 	before, err := w.look(t.Context())
 	if seen := s.Observed(s.Pod, d); err != nil || before != fingerprint(&seen) {
-		t.Errorf("a look shows %s, the snapshot %s, %v", before, fingerprint(&seen), err)
+		t.Errorf("observed %s, the snapshot has %s, %v", before, fingerprint(&seen), err)
 	}
 	l.server.Exit("b", 0)
 	after, err := w.look(t.Context())
 	if err != nil || after == before {
-		t.Errorf("a look shows nothing of an exit: %s, %v", after, err)
+		t.Errorf("an exit was not observed: %s, %v", after, err)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestPauses(t *testing.T) {
 	}{
 		{"a moment has come", func(w *podWait, _ context.CancelCauseFunc) { w.until = time.Now().Add(30 * time.Millisecond) }, nil},
 		{"it is ended", func(_ *podWait, end context.CancelCauseFunc) { end(ended) }, ended},
-		{"a look fails", func(*podWait, context.CancelCauseFunc) {
+		{"an observation fails", func(*podWait, context.CancelCauseFunc) {
 			l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: failed})
 		}, failed},
 		{"a container ended", func(*podWait, context.CancelCauseFunc) {

@@ -101,7 +101,7 @@ type podWait struct {
 	follows bool
 	retry
 
-	// missing is what the pod lacks for the goal, announced the text that was printed.
+	// missing describes the conditions of the goal that the pod does not meet. announced is the text that was printed.
 	missing   []string
 	announced string
 	// until is the first time at which something will change by itself.
@@ -110,7 +110,7 @@ type podWait struct {
 	pending bool
 	// over reports whether the pod has finished. Only cleanup is left, which does not wait for failures.
 	over bool
-	// seen is the result of the last look.
+	// seen is the result of the last observation.
 	seen string
 	// in is the last observation of the pod; nil once something has happened since.
 	in *plan.Input

@@ -331,7 +331,7 @@ func TestWaitsOfOthers(t *testing.T) {
 		t.Fatal(err, w.desired.Stored, w.answered)
 	}
 	if seen, err := w.look(t.Context()); err != nil || seen != w.seen {
-		t.Errorf("a look shows %s, the pass has seen %s, %v", seen, w.seen, err)
+		t.Errorf("observed %s, the pass has seen %s, %v", seen, w.seen, err)
 	}
 	l.apply(loadPod(t, strings.Replace(onePod(), "i:1", "i:2", 1)))
 	for name, retryAt := range map[string]time.Time{"a pass": {}, "no pass, as a registry is given time": time.Now().Add(time.Hour)} {

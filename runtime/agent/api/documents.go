@@ -6,7 +6,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Status is what an agent does and waits for.
+// Status describes the work of an agent.
 type Status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -76,7 +76,7 @@ type Workload struct {
 	File string `json:"file,omitempty"`
 	// Pods is the number of pods that the workload wants now.
 	Pods int `json:"pods"`
-	// Waiting is what the workload waits for. Error is the reason why its state is unknown.
+	// Waiting lists the events that the workload waits for. Error is the reason why its state is unknown.
 	Waiting []string `json:"waiting,omitempty"`
 	Error   string   `json:"error,omitempty"`
 }
@@ -97,7 +97,7 @@ type Pod struct {
 	// LastPass is when the last pass ended. NextPass is when the next one begins if no event comes before.
 	LastPass time.Time `json:"lastPass,omitzero"`
 	NextPass time.Time `json:"nextPass,omitzero"`
-	// Error is the reason why the last pass failed. Waiting is what the pod or its containers wait for.
+	// Error is the reason why the last pass failed. Waiting lists the events that the pod or its containers wait for.
 	Error   string   `json:"error,omitempty"`
 	Waiting []string `json:"waiting,omitempty"`
 	// Rejection is the reason why the pod was not admitted. It is missing for an admitted pod.

@@ -109,7 +109,7 @@ func (h *house) later(d time.Duration) {
 	}
 }
 
-// looks runs one look of the source, and returns the wanted objects.
+// looks runs one check of the source, and returns the wanted objects.
 func (h *house) looks() sources.Update {
 	h.t.Helper()
 	h.declared.Store(h.t.Context())

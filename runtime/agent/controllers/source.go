@@ -49,7 +49,7 @@ type Times struct {
 	// Settle is how long the source waits after a change of a pod, because other changes often follow. Zero means 50
 	// ms.
 	Settle time.Duration
-	// Retry is the time between a failure and the next look. Zero means 5 seconds.
+	// Retry is the time between a failure and the next check. Zero means 5 seconds.
 	Retry time.Duration
 }
 
@@ -60,9 +60,9 @@ type Source struct {
 	// declared stores the workloads of the other sources.
 	declared *declared.Store
 
-	// podChanged requests a look soon, and declaredChanged at once.
+	// podChanged requests a check soon, and declaredChanged at once.
 	podChanged, declaredChanged chan struct{}
-	// requests requests a look. Each received channel is closed once the result has been reported.
+	// requests requests a check. Each received channel is closed once the result has been reported.
 	requests chan chan struct{}
 	// mu guards own, the pods that are or were wanted, states, the states of the workloads, and the workloads that were
 	// read for Ignores.
@@ -72,11 +72,11 @@ type Source struct {
 	records []*controller.Record
 	readAt  time.Time
 
-	// wanted are the pods that each workload wanted last. It is nil before the first look.
+	// wanted are the pods that each workload wanted last. It is nil before the first check.
 	wanted map[state.ObjectKey][]*podspec.Desired
 	// owners are the sources of the workloads.
 	owners map[state.ObjectKey]string
-	// failing is set from a failure until a look succeeds, so that the failure is logged once.
+	// failing is set from a failure until a check succeeds, so that the failure is logged once.
 	failing bool
 }
 
@@ -151,7 +151,7 @@ func (s *Source) ReadWorkloads(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Run looks at the workloads when one has changed, when a pod of one has changed, and when the passing of time changes
+// Run checks the workloads when one has changed, when a pod of one has changed, and when the passing of time changes
 // the wanted pods.
 func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
 	looks := time.NewTicker(s.Times.Store)
@@ -177,7 +177,7 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify fu
 	}
 }
 
-// wait waits for a possible change. It returns the channel to close after the next look, or nil.
+// wait waits for a possible change. It returns the channel to close after the next check, or nil.
 func (s *Source) wait(
 	ctx context.Context, reread <-chan chan struct{}, looks <-chan time.Time, changed [2]time.Time, next time.Time,
 ) (requested chan struct{}) {

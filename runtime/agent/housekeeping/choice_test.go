@@ -60,7 +60,7 @@ func TestImages(t *testing.T) {
 		"a little later it stays":                      {[]sight{{8*m + 1, "a"}}, 10 * m, "a", ""},
 		"the container of one has ended":               {[]sight{{0, "a*"}}, 10 * m, "a", "a"},
 		"one that was gone and came back is new again": {[]sight{{0, "a"}, {5 * m, ""}}, 10 * m, "a", ""},
-		"at the first look all stay":                   {nil, 0, "a b", ""},
+		"the first check removes none":                 {nil, 0, "a b", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := imageRecords{}

@@ -59,7 +59,7 @@ func (s *podStates) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the values of the metrics. It sends none if pods cannot be listed.
 func (s *podStates) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
 	list, err := s.pods(ctx)
 	if err != nil || list == nil {

@@ -11,19 +11,19 @@ import (
 // unknown.
 type CountFunc func(context.Context) (pods int, containers map[string]int, err error)
 
-// lookTimeout limits a look.
-const lookTimeout = 5 * time.Second
+// countTimeout limits a query of the runtime.
+const countTimeout = 5 * time.Second
 
 // running queries the runtime whenever the metrics are read, because recorded values could be wrong.
 type running struct {
-	look             CountFunc
+	count            CountFunc
 	pods, containers *prometheus.Desc
 }
 
-func newRunning(look CountFunc) *running {
+func newRunning(count CountFunc) *running {
 	return &running{
-		look: look,
-		pods: prometheus.NewDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox", nil, nil),
+		count: count,
+		pods:  prometheus.NewDesc("kubelet_running_pods", "Number of pods that have a running pod sandbox", nil, nil),
 		containers: prometheus.NewDesc("kubelet_running_containers",
 			"Number of containers currently running", []string{"container_state"}, nil),
 	}
@@ -34,9 +34,9 @@ func (r *running) Describe(to chan<- *prometheus.Desc) { to <- r.pods; to <- r.c
 
 // Collect sends the values of the metrics. It sends none if the runtime does not answer.
 func (r *running) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
-	pods, containers, err := r.look(ctx)
+	pods, containers, err := r.count(ctx)
 	if err != nil {
 		return
 	}

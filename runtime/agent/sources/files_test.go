@@ -106,7 +106,7 @@ func watched(t *testing.T, path string) *recorder {
 		t.Fatal(err)
 	}
 	l, _ := starts(t, s)
-	l.awaits(t, "a first look", func(u Update) bool { return u.Complete || len(u.Problems) > 0 })
+	l.awaits(t, "a first update", func(u Update) bool { return u.Complete || len(u.Problems) > 0 })
 	return l
 }
 
