@@ -47,7 +47,8 @@ func TestEach(t *testing.T) {
 		if f.Err != nil {
 			reported = f.Err.Error()
 		}
-		if f.Name != at(name) || !strings.Contains(reported, words) || f.Err != nil && (strings.Count(reported, f.Name) != 1 || len(f.Text) > 0) {
+		badError := f.Err != nil && (strings.Count(reported, f.Name) != 1 || len(f.Text) > 0)
+		if f.Name != at(name) || !strings.Contains(reported, words) || badError {
 			t.Errorf("%s: %s, want %s", f.Name, reported, want)
 		}
 	}

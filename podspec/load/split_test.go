@@ -139,7 +139,8 @@ func TestUTF16(t *testing.T) {
 		if !strings.Contains(reported, "-:9:2: is the character U+2028") {
 			t.Errorf("%v:\n%s", order, reported)
 		}
-		if reported := problemsOf(parsed(t, encoded(order, minimal)+"a")); !strings.Contains(reported, "is not valid UTF-16: save it as UTF-8") {
+		reported = problemsOf(parsed(t, encoded(order, minimal)+"a"))
+		if !strings.Contains(reported, "is not valid UTF-16: save it as UTF-8") {
 			t.Errorf("%v: cut inside a character:\n%s", order, reported)
 		}
 	}

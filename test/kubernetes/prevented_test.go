@@ -46,10 +46,16 @@ func prevented() map[string]struct {
 		spec, container, output string
 		fate                    fate
 	}{
-		"plain":     {"", "", "", kept},
-		"refers":    {"", "env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: key}}}]", "may not refer to a ConfigMap", refused},
-		"gated":     {"schedulingGates: [{name: example.com/gate}]", "", "spec.schedulingGates[0]", refused},
-		"restarted": {"", "resources: {limits: {memory: 64Mi}}, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]", "resizePolicy[0]", replaced},
+		"plain": {"", "", "", kept},
+		"refers": {
+			"", "env: [{name: A, valueFrom: {configMapKeyRef: {name: settings, key: key}}}]",
+			"may not refer to a ConfigMap", refused,
+		},
+		"gated": {"schedulingGates: [{name: example.com/gate}]", "", "spec.schedulingGates[0]", refused},
+		"restarted": {
+			"", "resources: {limits: {memory: 64Mi}}, resizePolicy: [{resourceName: memory, restartPolicy: RestartContainer}]",
+			"resizePolicy[0]", replaced,
+		},
 		"projected": {
 			"volumes: [{name: p, projected: {sources: [{downwardAPI: {items: [{path: name, fieldRef: {fieldPath: metadata.name}}]}}]}}]",
 			"volumeMounts: [{name: p, mountPath: /p}]", "spec.volumes[0].projected", stuck,

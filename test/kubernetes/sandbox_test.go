@@ -46,7 +46,8 @@ func runInside() (int, error) {
 func keepTunables() func() error {
 	before := map[string][]byte{}
 	for _, name := range []string{
-		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
+		"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops",
+		"kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 	} {
 		path := filepath.Join("/proc/sys", name)
 		if value, err := os.ReadFile(path); err == nil {
