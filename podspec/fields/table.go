@@ -2,6 +2,7 @@ package fields
 
 import (
 	"strings"
+	"sync"
 
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
@@ -62,8 +63,10 @@ type Table struct {
 	divided map[string]bool
 }
 
-// NewTable returns the table of All.
-func NewTable() *Table { return TableOf(All()) }
+// NewTable returns the table of All. It does not change, and all callers share it.
+func NewTable() *Table { return allRows() }
+
+var allRows = sync.OnceValue(func() *Table { return TableOf(All()) }) //nolint:gochecknoglobals // never changes
 
 // TableOf returns a table of rows.
 func TableOf(fields []Field) *Table {
