@@ -123,6 +123,15 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 		if p.failure() == nil {
 			a.handleEnd(ctx, p)
 		}
+	case p.pass.Kind == podworkers.End:
+		result := p.result()
+		a.workers.Done(now, uid, result)
+		if result.Ended {
+			a.probes.forget(uid)
+			a.admitter.wakeWaiting(now)
+		}
+		// Only the disk shows how far the pass came.
+		a.reader.readOne(uid)
 	case p.pass.Kind == podworkers.Stop:
 		a.workers.Done(now, uid, p.result())
 	default:

@@ -57,6 +57,9 @@ func (m *passMaker) run(ctx context.Context, p podworkers.Pass, opts executor.Op
 	case podworkers.Terminate:
 		opts.Precondition = m.ifStillOwned(p.Ref)
 		done.outcome, done.err = m.world.Passes.Delete(ctx, p.Ref, opts)
+	case podworkers.End:
+		opts.End, opts.Precondition = true, m.ifStillEnds(p.Ref)
+		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 	case podworkers.Stop, podworkers.Evict:
 		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 	case podworkers.Sync:
@@ -83,13 +86,24 @@ func (m *passMaker) ifStillOwned(ref model.PodRef) func(*state.Checkpoint) error
 	}
 }
 
+// ifStillEnds returns a precondition that stops the end of a pod whose deletion has begun, or that a user has applied by
+// hand in the meantime.
+func (m *passMaker) ifStillEnds(ref model.PodRef) func(*state.Checkpoint) error {
+	return func(c *state.Checkpoint) error {
+		if c.Deletion != nil {
+			return &syncpod.SupersededError{Pod: ref, Deleting: true}
+		}
+		return m.ifStillOwned(ref)(c)
+	}
+}
+
 // ifUnchanged returns a precondition that stops the pass of a pod that another process has deleted, or has begun to
 // delete, without the loop's knowledge. The loop finishes the deletion first. A deleted pod may have to wait for
 // another pod of its name.
 func ifUnchanged(p *podworkers.Pass) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
 		switch {
-		case c.Deletion != nil:
+		case c.Leaving() != nil:
 			return &syncpod.SupersededError{Pod: p.Ref, Deleting: true}
 		case p.Repeated && c.Applied == nil && !c.Unreadable:
 			return &syncpod.SupersededError{Pod: p.Ref, Deleted: true}
@@ -138,6 +152,7 @@ func (p *passResult) result() podworkers.Result {
 	r := podworkers.Result{Failed: p.failure() != nil}
 	if made := p.planned(); made != nil {
 		r.Pending, r.Until, r.Recheck = made.Pending(), made.ChangesAt, made.Recheck
+		r.Ended = made.End != nil && made.End.Done && !r.Failed
 	}
 	return r
 }

@@ -57,6 +57,29 @@ func (s *shownPods) Shown(ctx context.Context) ([]*podspec.Desired, error) {
 	return call(ctx, s.inbox, s.reconciler.shownPods)
 }
 
+// ShownPod is a shown pod, and what the agent may still do to it.
+type ShownPod struct {
+	// Desired is the version that was applied last, or else the wanted version.
+	Desired *podspec.Desired
+	// MayRun reports that a pass may start a container of the pod, whatever its status shows.
+	MayRun bool
+	// Reclaimed reports that the pod has ended because its source deletes it: no container runs, its volumes and its
+	// cgroup are removed, and its status is final (kubelet: podIsFinished).
+	Reclaimed bool
+}
+
+// ShownPods returns the shown pods with their state. It does not wait for passes.
+func (s *shownPods) ShownPods(ctx context.Context) ([]ShownPod, error) {
+	return call(ctx, s.inbox, func() []ShownPod {
+		var pods []ShownPod
+		for _, d := range s.reconciler.shownPods() {
+			uid := d.Pod.UID
+			pods = append(pods, ShownPod{Desired: d, MayRun: s.workers.Syncing(uid), Reclaimed: s.workers.Ended(uid)})
+		}
+		return pods
+	})
+}
+
 // Pods lists the shown pods with their status. A pod that cannot be observed has the phase Unknown and the error as its
 // message.
 func (s *shownPods) Pods(ctx context.Context) (*v1.PodList, error) {

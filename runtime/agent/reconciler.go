@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -27,9 +28,10 @@ type reconciler struct {
 	stored     map[types.UID]Stored
 	unreadable map[types.UID]bool
 
-	// kept holds the wanted pods. leaving holds those that the workers delete. problems are the problems of the
-	// sources.
+	// kept holds the wanted pods. ending holds those that end because their source deletes them. leaving holds these,
+	// and those that the workers delete. problems are the problems of the sources.
 	kept     map[types.UID]*podspec.Desired
+	ending   map[types.UID]*podspec.Desired
 	leaving  map[types.UID]*podspec.Desired
 	problems []sources.Problem
 	// read reads the checkpoint of a pod. It returns nil if there is none.
@@ -75,6 +77,9 @@ func (r *reconciler) handleRecords(now time.Time, stored map[types.UID]Stored, u
 	}
 	r.stored = stored
 	for uid := range r.kept {
+		r.handleMissing(uid)
+	}
+	for uid := range r.ending {
 		r.handleMissing(uid)
 	}
 	r.resolve(now)
@@ -128,13 +133,15 @@ func (r *reconciler) resolve(now time.Time) {
 		}
 	}
 	gone := maps.Clone(r.kept)
+	maps.Copy(gone, r.ending)
 	for uid, s := range r.stored {
 		gone[uid] = s.Desired
 	}
 	r.kept, r.decided = wanted, now
 	r.collectProblems(now, decision)
+	r.endAll(now, decision)
 	for _, uid := range slices.Sorted(maps.Keys(gone)) {
-		if wanted[uid] == nil {
+		if wanted[uid] == nil && r.ending[uid] == nil {
 			r.release(now, gone[uid], decision)
 		}
 	}
@@ -146,6 +153,22 @@ func (r *reconciler) resolve(now time.Time) {
 		r.workers.Update(now, wanted[uid])
 	}
 	r.notifyResolved()
+}
+
+// endAll ends the pods that their source deletes.
+func (r *reconciler) endAll(now time.Time, decision *owner.Decision) {
+	r.ending = map[types.UID]*podspec.Desired{}
+	byUID := func(a, b owner.Ending) int { return cmp.Compare(a.Pod.Pod.UID, b.Pod.Pod.UID) }
+	for _, e := range slices.SortedFunc(slices.Values(decision.Ending), byUID) {
+		uid := e.Pod.Pod.UID
+		r.ending[uid], r.leaving[uid] = e.Pod, e.Pod
+		if r.stored[uid].Deleting {
+			// The deletion that has begun is finished first.
+			r.workers.Remove(now, e.Pod, &e.Grace)
+		} else {
+			r.workers.End(now, e.Pod, e.Grace)
+		}
+	}
 }
 
 // decide returns the decision and the wanted pods. A pod may have to be deleted because a pod applied by hand has its
@@ -183,7 +206,7 @@ func (r *reconciler) decide(now time.Time) (decision *owner.Decision, wanted map
 func (r *reconciler) records() []owner.Record {
 	all := make([]owner.Record, 0, len(r.stored))
 	for _, s := range r.stored {
-		all = append(all, owner.Record{Resource: owner.Pod(s.Desired), Deleting: s.Deleting})
+		all = append(all, s.record())
 	}
 	return all
 }
@@ -256,7 +279,7 @@ func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.
 	ends := slices.ContainsFunc(decision.Deleted, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
 	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
 	if ends || !known && r.isOwn(d.Owner) && (!d.Stored || r.workers.Syncing(uid)) {
-		r.workers.Remove(now, d, decision.GraceOf(uid))
+		r.workers.Remove(now, d, nil)
 		r.leaving[uid] = d
 		return
 	}
@@ -300,6 +323,7 @@ func (r *reconciler) forget(now time.Time, uid types.UID) {
 	delete(r.stored, uid)
 	delete(r.unreadable, uid)
 	delete(r.kept, uid)
+	delete(r.ending, uid)
 	delete(r.leaving, uid)
 	r.ledger.Forget(owner.PodID(uid))
 	r.resolve(now)

@@ -82,8 +82,9 @@ func newTestReconciler(byHand bool, order ...string) *reconciler {
 	for _, name := range order {
 		from = append(from, named(name))
 	}
+	workers := podworkers.New(podworkers.Settings{ByUID: func(source string) bool { return source == apiSource }})
 	var k *reconciler
-	k = newReconciler(podworkers.New(podworkers.Settings{}), from, byHand, func(uid types.UID) (*Stored, error) {
+	k = newReconciler(workers, from, byHand, func(uid types.UID) (*Stored, error) {
 		s, known := k.stored[uid]
 		if !known {
 			return nil, nil
@@ -521,4 +522,44 @@ func TestRecreatedPodWaitsForItsName(t *testing.T) {
 	want(t, k, 4, "")
 	end(k, 5, b, podworkers.Terminate)
 	want(t, k, 5, "sync a i:1")
+}
+
+// TestEndsOfAPods checks that a pod that its source deletes gets End passes and is shown until the source has removed
+// it. A file's pod of the same name, and a new pod with it, run meanwhile. A deletion that has begun is finished first.
+func TestEndsOfAPods(t *testing.T) {
+	k := newTestReconciler(true, "dir")
+	k.ledger.Add(byUID{apiSource})
+	a, b, c := pod("web", "a", "i:1", "api"), pod("web", "b", "i:1", "api"), pod("web", "c", "i:1", "dir")
+	ending := func(grace int64, pods ...*podspec.Desired) sources.Update {
+		u := update("api", pods...)
+		u.Ending = map[types.UID]int64{"a": grace}
+		return u
+	}
+	k.handleSourceUpdate(at(0), update("dir", c))
+	k.handleSourceUpdate(at(0), update("api", a))
+	want(t, k, 0, "sync a i:1; sync c i:1")
+	end(k, 1, a, podworkers.Sync)
+	end(k, 1, c, podworkers.Sync)
+	k.handleSourceUpdate(at(2), ending(30, a, b))
+	want(t, k, 2, "end a i:1; sync b i:1")
+	if k.kept["a"] != nil || k.kept["b"] == nil || len(k.shownPods()) != 3 || !k.workers.Ending("a") {
+		t.Errorf("kept %v, shown %v", k.kept, k.shownPods())
+	}
+	k.workers.Done(at(3), "a", podworkers.Result{Ended: true})
+	s := stored(a)["a"]
+	s.End = &model.End{Done: true}
+	k.handleRecord(at(3), "a", &s)
+	want(t, k, 3, "")
+	if len(k.shownPods()) != 3 || !k.workers.Ended("a") {
+		t.Errorf("after the end: shown %v", k.shownPods())
+	}
+	k.handleSourceUpdate(at(4), update("api", b))
+	want(t, k, 4, "terminate a")
+	k.handleSourceUpdate(at(4), ending(1, a, b))
+	end(k, 5, a, podworkers.Terminate)
+	want(t, k, 5, "end a i:1")
+	k.workers.Done(at(6), "a", podworkers.Result{Failed: true})
+	s.Deleting = true
+	k.handleRecord(at(6), "a", &s)
+	want(t, k, 6, "terminate a")
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
+	"github.com/podctl/podctl/runtime/agent/owner"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -17,10 +18,21 @@ type Stored struct {
 	Desired *podspec.Desired
 	// Deleting reports whether the pod's deletion has begun but not finished.
 	Deleting bool
+	// End is set for a pod that ends because its source deletes it.
+	End *model.End
 	// Rejection is the reason why the pod was not admitted. It is nil if it was admitted.
 	Rejection *model.Rejection
 	// Idle is set if the pod has finished, was not admitted, or was evicted.
 	Idle bool
+}
+
+// record returns the record for the ledger.
+func (s *Stored) record() owner.Record {
+	r := owner.Record{Resource: owner.Pod(s.Desired), Deleting: s.Deleting}
+	if s.End != nil {
+		r.Ends = &s.End.GracePeriodSeconds
+	}
+	return r
 }
 
 // Records are the pods that have a checkpoint.
@@ -101,14 +113,14 @@ func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 		one.Applied.Owner = ""
 	}
 	return &Stored{
-		Desired: one.Applied, Deleting: one.Deletion != nil, Rejection: one.Rejection,
+		Desired: one.Applied, Deleting: one.Deletion != nil, End: one.End, Rejection: one.Rejection,
 		Idle: one.Completion != nil || one.Rejection != nil || one.Eviction != nil,
 	}
 }
 
-// mayDelete reports whether the agent may delete a pod with this checkpoint. It may if one of its own sources provided
-// the pod, if the deletion has begun, or if only leftovers exist. It must not delete a pod that was applied by hand
-// since.
+// mayDelete reports whether the agent may delete or end a pod with this checkpoint. It may if one of its own sources
+// provided the pod, if the deletion or the end has begun, or if only leftovers exist. It must not delete a pod that was
+// applied by hand since.
 func mayDelete(c *state.Checkpoint, own []string) bool {
-	return c.Applied == nil || c.Deletion != nil || slices.Contains(own, c.Applied.Owner)
+	return c.Applied == nil || c.Leaving() != nil || slices.Contains(own, c.Applied.Owner)
 }

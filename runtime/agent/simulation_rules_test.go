@@ -14,9 +14,9 @@ import (
 )
 
 // rules check what an agent must never do:
-//   - run two passes of a pod, or of two pods with one name, at the same time;
+//   - run two passes of a pod, or of two pods with one name, at the same time, unless UIDs identify the pods;
 //   - act on a manifest that is not the newest it has received, or replace a newer one;
-//   - cancel a deletion, including one of an earlier agent;
+//   - cancel a deletion or an end, including one of an earlier agent;
 //   - stop a container that no manifest, deletion, probe or shutdown requires to stop;
 //   - end in another state than the one that sources and users want.
 //
@@ -73,7 +73,7 @@ func (r *rules) recordDeletions() {
 		r.unwanted[uid] = r.unwanted[uid] || p.deleting || r.wantsDeletion(p.desired)
 	}
 	for _, one := range r.tasks {
-		if pass := one.pass; pass != nil && pass.Kind == podworkers.Sync && r.pods[pass.Ref.UID] == nil {
+		if pass := one.pass; pass != nil && (pass.Kind == podworkers.Sync || pass.Kind == podworkers.End) && r.pods[pass.Ref.UID] == nil {
 			r.unwanted[pass.Ref.UID] = r.unwanted[pass.Ref.UID] || r.wantsDeletion(pass.Pod)
 		}
 	}
@@ -128,6 +128,9 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 			r.wrong("two passes of %s at the same time", uid)
 		}
 	}
+	if isAPI(uid) {
+		r.server.mayBegin(p)
+	}
 	switch {
 	case p.Kind == podworkers.Terminate:
 		if p := r.pods[uid]; p != nil && !p.deleting && !r.unwanted[uid] && !r.wantsDeletion(p.desired) {
@@ -137,6 +140,7 @@ func (r *rules) mayBegin(p *podworkers.Pass) {
 	case r.ending[uid] && (r.pods[uid] == nil || !r.pods[uid].deleting):
 		// If the deletion is recorded, the pass finds it, and mayWrite checks that.
 		r.wrong("the deletion of %s is taken back", uid)
+	case isAPI(uid):
 	case p.Kind == podworkers.Sync && !p.Pod.Stored && r.counts(uid) && !r.isCurrent(p.Pod):
 		r.wrong("a pass begins for %s, which is not wanted any more", versionOf(p.Pod))
 	case p.Kind == podworkers.Stop && r.agent.stopper.shutdown == nil:
@@ -152,6 +156,8 @@ func (r *rules) wantsDeletion(d *podspec.Desired) bool {
 		return true
 	}
 	switch {
+	case isAPI(uid):
+		return r.server.wantsDeletion(uid)
 	case r.heldByHand(name, uid):
 		return true
 	case !r.counts(uid):
@@ -202,10 +208,10 @@ func (r *rules) mayWrite(pass *podworkers.Pass, d *podspec.Desired) {
 // A pass that only finds that its pod does not exist does not matter.
 func (r *rules) mayMake(pass *podworkers.Pass) {
 	for _, one := range r.tasks {
-		if one.pass == pass || r.pods[pass.Ref.UID] != nil {
+		if one.pass == pass || r.pods[pass.Ref.UID] != nil || isAPI(pass.Ref.UID) {
 			return
 		}
-		if one.pass != nil && one.pass.Ref.SameName(pass.Ref) {
+		if one.pass != nil && !isAPI(one.pass.Ref.UID) && one.pass.Ref.SameName(pass.Ref) {
 			r.wrong("%s is made beside %s, which has its name", pass.Ref.UID, one.pass.Ref.UID)
 		}
 	}
@@ -221,10 +227,11 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	case r.agent.stopper.shutdown != nil:
 		delete(r.first, c.uid)
 	case c.failing:
-	case pass.Kind == podworkers.Terminate:
-		// The deletion was checked when the pass began.
+	case pass.Kind == podworkers.Terminate, pass.Kind == podworkers.End, p != nil && p.end != nil:
+		// The deletion or the end was checked when the pass began.
 	case d == nil || p == nil || imageOf(p.desired) == c.image:
 		r.wrong("container %d of %s is stopped without a request", c.id, c.uid)
+	case isAPI(c.uid):
 	case !d.Stored && r.counts(c.uid) && !r.isCurrent(d):
 		r.wrong("container %d of %s is stopped for %s, which is not wanted any more", c.id, c.uid, versionOf(d))
 	}
@@ -234,6 +241,9 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 func (r *rules) started(c *container) {
 	if (c.uid == "s1" || c.uid == "h1") && r.first[c.uid] == 0 {
 		r.first[c.uid] = c.id
+	}
+	if p := r.pods[c.uid]; p != nil && p.end != nil {
+		r.wrong("container %d of %s is started, although the pod ends", c.id, c.uid)
 	}
 	for _, other := range r.containers {
 		if other != c && other.running && other.uid == c.uid {
@@ -258,6 +268,9 @@ func (r *rules) wanted() map[types.UID]string {
 			}
 		}
 	}
+	if r.server != nil {
+		r.server.addWanted(all)
+	}
 	return all
 }
 
@@ -266,7 +279,9 @@ func (r *rules) wanted() map[types.UID]string {
 func (r *rules) converged() {
 	has := map[types.UID]string{}
 	for uid, p := range r.pods {
-		if c := r.runs(uid); c != nil && c.image == imageOf(p.desired) && !p.deleting {
+		if p.end != nil && p.end.Done && r.runs(uid) == nil {
+			has[uid] = "has ended"
+		} else if c := r.runs(uid); c != nil && c.image == imageOf(p.desired) && !p.deleting {
 			has[uid] = versionOf(p.desired)
 		} else {
 			has[uid] = "does not run"

@@ -46,6 +46,8 @@ type life struct {
 	restless, watchful bool
 	// news is the time of the next such check.
 	news time.Time
+	// server is an API server. It is nil in most lives.
+	server *apiServer
 }
 
 // task is a pass of the agent or a command of a user. It proceeds from one call to the next when the life runs it.
@@ -80,6 +82,9 @@ func newFullWorld(t *testing.T, seed uint64) *life {
 		first:    map[types.UID]int{},
 	}
 	l.world.rules, l.world.event = l.rules, l.event
+	if seed%10 == 1 || seed%10 == 4 {
+		l.server = newAPIServer(l)
+	}
 	return l
 }
 
@@ -130,8 +135,12 @@ func (l *life) start() {
 	l.mail, l.records = nil, l.now.Add(readInterval)
 	l.resetUpdates(nil)
 	l.ctx, l.end = context.WithCancel(l.t.Context())
+	from := []sources.Source{named("one"), named("two")}
+	if l.server != nil {
+		from = append(from, byUID{apiSource})
+	}
 	a := New(World{Passes: l.world, Records: l.world, Client: &cri.Client{}, Renew: func() {}}, Settings{
-		Sources: []sources.Source{named("one"), named("two")}, Applied: true, Parallel: 3,
+		Sources: from, Applied: true, Parallel: 3,
 		Now: func() time.Time { return l.now }, Log: slog.New(journal{l}), Random: l.rand.Float64,
 	})
 	// The life delivers the loop's mail.
@@ -141,6 +150,9 @@ func (l *life) start() {
 		l.spawn(&task{name: fmt.Sprintf("%s %s", p.Kind, p.Ref.UID), pass: p}, do)
 	}
 	l.agent = a
+	if l.server != nil {
+		l.server.started()
+	}
 	for a.reader.readAll() != nil {
 		l.note("the agent does not start")
 	}
@@ -297,6 +309,9 @@ func (l *life) step() {
 	if l.rand.IntN(40) == 0 {
 		l.now = l.now.Add(20 * time.Second)
 	}
+	if l.server != nil && l.rand.IntN(3) == 0 {
+		l.server.act()
+	}
 	switch n := l.rand.IntN(24); {
 	case n < 2:
 		l.edit()
@@ -451,6 +466,9 @@ func (l *life) settle() {
 	l.cancelShutdown()
 	l.sendUpdate("one")
 	l.sendUpdate("two")
+	if l.server != nil {
+		l.server.settle()
+	}
 	l.rest(6 * time.Minute)
 }
 

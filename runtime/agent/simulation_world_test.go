@@ -51,6 +51,8 @@ type activity struct{ calls, writes, logged, ids int }
 type record struct {
 	desired  *podspec.Desired
 	deleting bool
+	// end is set for a pod that ends because its source deletes it.
+	end *model.End
 }
 
 type container struct {
@@ -191,6 +193,9 @@ func (w *world) Apply(ctx context.Context, d *podspec.Desired, opts executor.Opt
 	if opts.Stop && c.Applied == nil {
 		return &executor.Outcome{Plan: &plan.Plan{Pod: model.RefOf(d.Pod)}}, nil
 	}
+	if opts.End || c.End != nil {
+		return w.endPod(ctx, d, seen)
+	}
 	return w.sync(ctx, d, seen, opts.Stop)
 }
 
@@ -198,7 +203,7 @@ func (w *world) Apply(ctx context.Context, d *podspec.Desired, opts executor.Opt
 func (w *world) checkpoint(uid types.UID) *state.Checkpoint {
 	c := &state.Checkpoint{}
 	if p := w.pods[uid]; p != nil {
-		c.Applied = p.desired
+		c.Applied, c.End = p.desired, p.end
 		if p.deleting {
 			c.Deletion = &model.Deletion{}
 		}
@@ -216,7 +221,7 @@ func (w *world) userApplies(d *podspec.Desired) (*executor.Outcome, error) {
 		return nil, err
 	}
 	for uid, p := range w.pods {
-		if p.desired.Pod.Name == d.Pod.Name && uid != d.Pod.UID {
+		if p.desired.Pod.Name == d.Pod.Name && uid != d.Pod.UID && !isAPI(uid) {
 			return nil, errors.New("the name is taken")
 		}
 	}
@@ -429,7 +434,7 @@ func (w *world) All() (map[types.UID]Stored, map[types.UID]error, error) {
 			unreadable[uid] = fmt.Errorf("%s is unreadable", uid)
 			continue
 		}
-		all[uid] = Stored{Desired: w.pods[uid].desired, Deleting: w.pods[uid].deleting}
+		all[uid] = Stored{Desired: w.pods[uid].desired, Deleting: w.pods[uid].deleting, End: w.pods[uid].end}
 	}
 	return all, unreadable, nil
 }
@@ -444,7 +449,7 @@ func (w *world) Read(uid types.UID) (*Stored, error) {
 	if p == nil {
 		return nil, nil
 	}
-	return &Stored{Desired: p.desired, Deleting: p.deleting}, nil
+	return &Stored{Desired: p.desired, Deleting: p.deleting, End: p.end}, nil
 }
 
 // CheckpointUIDs returns the pods that have a record.

@@ -87,7 +87,11 @@ func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 		Rejection:   last.rejection,
 		Eviction:    last.eviction,
 	}
-	if d := a.reconciler.kept[w.Ref.UID]; d != nil {
+	d := a.reconciler.kept[w.Ref.UID]
+	if d == nil {
+		d = a.reconciler.ending[w.Ref.UID]
+	}
+	if d != nil {
 		p.Source, p.File = d.Owner, d.Source
 	}
 	if w.WaitsFor != nil {

@@ -82,6 +82,10 @@ func (x *checkpointer) beginSync() error {
 		c.StartTime, c.Completion, c.Rejection = x.now(), nil, nil
 	}
 	c.Eviction = x.plan.Eviction
+	ends := x.plan.End != nil && (c.End == nil || *c.End != *x.plan.End)
+	if ends {
+		c.End = &model.End{Deletion: x.plan.End.Deletion}
+	}
 	var before *v1.Pod
 	if c.Applied != nil {
 		before = c.Applied.Pod
@@ -103,7 +107,7 @@ func (x *checkpointer) beginSync() error {
 		}
 		moved := c.Source != x.desired.Source || c.Applied.Owner != x.desired.Owner || c.Applied.Set != set
 		address := x.client.Endpoint.Address
-		if starts || adopted || judged || evicted || moved || moves(x.checkpoint, address, x.snapshot) {
+		if starts || adopted || judged || evicted || ends || moved || moves(x.checkpoint, address, x.snapshot) {
 			c.Endpoint, c.Source = address, x.desired.Source
 			c.Applied.Owner, c.Applied.Set = x.desired.Owner, set
 			// Written even without a change: this shows that there is disk space for the results of the pass.
@@ -196,7 +200,7 @@ func (x *checkpointer) remember(r *results) error {
 		x.written = true
 		return x.pod.Checkpoint().Remove()
 	}
-	if x.plan.Eviction != nil {
+	if x.plan.Eviction != nil && x.plan.End == nil {
 		return x.recordEviction(r)
 	}
 	if x.plan.Unapplied() {
@@ -209,6 +213,9 @@ func (x *checkpointer) remember(r *results) error {
 	x.noteCompletion()
 	x.noteResizedPod(r)
 	x.noteLastRun(r)
+	if end := x.plan.End; end != nil {
+		x.checkpoint.End = &model.End{Deletion: end.Deletion, Done: end.Done && r.complete()}
+	}
 	return x.write()
 }
 

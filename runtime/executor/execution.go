@@ -185,7 +185,7 @@ func (x *execution) perform(ctx context.Context) {
 // permitted returns a *LiveKubeletError if a kubelet would kill what the plan starts. It runs this late because the
 // search for a kubelet runs in parallel to the observation of the pod and takes as long.
 func (x *execution) permitted() error {
-	if x.desired == nil || len(x.plan.Steps) == 0 || x.opts.AllowKubelet {
+	if x.desired == nil || x.plan.End != nil || len(x.plan.Steps) == 0 || x.opts.AllowKubelet {
 		return nil
 	}
 	return x.host.CheckKubelet()

@@ -29,6 +29,8 @@ type Memory struct {
 	LastRun *LastRun `json:"lastRun,omitempty"`
 	// Deletion is set once the deletion of the pod has begun.
 	Deletion *Deletion `json:"deletion,omitempty"`
+	// End is set once the pod ends because its source is deleting it; nil if it does not.
+	End *End `json:"end,omitempty"`
 	// PendingRestarts holds the IDs of containers that were stopped and must run again, by container name. A container
 	// that has run since does not count.
 	PendingRestarts map[string]string `json:"pendingRestarts,omitempty"`

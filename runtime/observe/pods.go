@@ -99,7 +99,7 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 	j, readErr := l.observer.world.Layout.Pod(pod.UID).Checkpoint().Read()
 	if readErr == nil && !j.StartTime.IsZero() {
 		pod.Status.StartTime = &metav1.Time{Time: j.StartTime}
-		j.Deletion.Mark(pod)
+		j.Leaving().Mark(pod)
 	}
 	return pod, err
 }

@@ -58,7 +58,7 @@ func (in *Input) Refused() *Hold {
 // NeedsAdmission reports whether the pod, or an edit of it, must be admitted. The plan then depends on other pods.
 func (in *Input) NeedsAdmission() bool {
 	how, memory := in.Options.Admission, &in.Observed.Memory
-	if in.Desired == nil || how == nil || in.Options.Stop {
+	if in.Desired == nil || how == nil || in.Options.Stop || in.ends() {
 		return false
 	}
 	same := memory.Applied != nil && memory.Applied.SameManifest(in.Desired)

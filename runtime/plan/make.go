@@ -26,6 +26,8 @@ func Make(in *Input) *Plan {
 		p.Steps = layOutDeletion(in)
 	case in.Desired.Stored && in.Observed.Memory.Deletion != nil:
 		p.Holds = []Hold{deletionHold(in.Pod)}
+	case in.ends():
+		p.end(in)
 	case in.Options.Stop:
 		p.halt(in.State(), &in.Options)
 	case evicted != nil:

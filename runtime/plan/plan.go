@@ -59,6 +59,10 @@ type Options struct {
 	// Evict ends the pod to free its resources, until its manifest changes or a user restarts it; nil if the pod is not
 	// evicted.
 	Evict *model.Eviction
+	// End ends the pod for good because its source is deleting it, within GracePeriod: containers and sandboxes end, and
+	// volumes and the cgroup are removed. The records, logs and the checkpoint stay until the pod is deleted. Once the
+	// end has begun, every later pass continues it.
+	End bool
 	// RemoveVolumes also removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool
 }
@@ -110,6 +114,9 @@ type Plan struct {
 	Rejection *model.Rejection `json:"-"`
 	// Eviction is recorded for an evicted pod; nil if it is not evicted.
 	Eviction *model.Eviction `json:"-"`
+	// End is recorded for a pod that its source is deleting; nil for other pods. Its field Done is as it will be once
+	// every step is done.
+	End *model.End `json:"-"`
 	// Source describes how the manifest's source file differs from the applied manifest. It is empty without a
 	// difference, or if the manifest is not podctl's own copy.
 	Source string `json:"source,omitempty"`

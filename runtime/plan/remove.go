@@ -185,7 +185,7 @@ func (in *Input) evicted() *model.Eviction {
 // the API server never does, because its status is Failed.
 func (in *Input) afterEviction() bool {
 	m := &in.Observed.Memory
-	if m.Eviction == nil || in.Desired == nil || in.Options.Stop || in.Desired.FromCluster() {
+	if m.Eviction == nil || in.Desired == nil || in.Options.Stop || in.ends() || in.Desired.FromCluster() {
 		return false
 	}
 	return len(in.Options.Restart) > 0 || m.Applied == nil || !m.Applied.SameManifest(in.Desired)
@@ -221,4 +221,48 @@ func evictionHold(in *Input, pod *podstatus.Pod, why *model.Eviction) Hold {
 		h.Message = "the pod was evicted, and its leftovers are removed first"
 	}
 	return h
+}
+
+// ends reports whether the pod ends because its source is deleting it. An end that has begun cannot be canceled.
+func (in *Input) ends() bool {
+	return in.Desired != nil && (in.Options.End || in.Observed.Memory.End != nil)
+}
+
+// end ends the pod for good. It stops everything, and a later pass, which observes how the containers ended, removes
+// the volumes and the cgroup (kubelet: SyncTerminatingPod, SyncTerminatedPod). The records, logs and the checkpoint
+// stay.
+func (p *Plan) end(in *Input) {
+	p.End = in.Observed.Memory.End.Again(model.Deletion{At: in.Now, GracePeriodSeconds: in.endGrace()})
+	opts := in.Options
+	opts.End, opts.GracePeriod = true, &p.End.GracePeriodSeconds
+	why := cause{reason: model.Deleted, message: "the pod is deleted at its source"}
+	l := &layout{Pod: in.State(), opts: &opts, decision: &decision{choice: choice{cause: why, terminal: true}}}
+	stopper{l}.stopPod(&proof{})
+	p.KillPod = len(l.steps) > 0
+	switch {
+	case p.KillPod:
+		p.End.Done = false
+	case !p.End.Done:
+		l.removeData(nil)
+		p.End.Done = true
+	}
+	p.Steps = l.steps
+	if !p.Pending() {
+		p.WaitingFor = []string{"the removal of the pod at its source"}
+	}
+}
+
+// endGrace returns the time in seconds that the pass gives the pod to end: at least one second (kubelet:
+// calculateEffectiveGracePeriod).
+func (in *Input) endGrace() int64 {
+	grace := int64(ShortestStop)
+	switch before := in.Observed.Memory.End; {
+	case in.Options.GracePeriod != nil:
+		grace = *in.Options.GracePeriod
+	case before != nil:
+		grace = before.GracePeriodSeconds
+	case in.Desired.Pod.Spec.TerminationGracePeriodSeconds != nil:
+		grace = *in.Desired.Pod.Spec.TerminationGracePeriodSeconds
+	}
+	return max(grace, 1)
 }

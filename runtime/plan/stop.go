@@ -40,7 +40,8 @@ func (s stopper) stopPod(proof *proof) []string {
 	ended := s.stopRunning(gate)
 	for i := range s.Sandboxes {
 		sandbox := &s.Sandboxes[i]
-		if (s.terminal && sandbox.State != model.SandboxReady) || s.stoppedAlready(sandbox) {
+		finished := s.terminal && !s.opts.End && sandbox.State != model.SandboxReady
+		if finished || s.stoppedAlready(sandbox) {
 			continue
 		}
 		ended = append(ended, s.stopSandbox(sandbox, after(gate, ended)))
@@ -154,7 +155,7 @@ func (s stopper) stopContainer(k kill, needs Needs) string {
 	if grace > 0 {
 		step.PreStop = preStopOf(k)
 	}
-	if s.opts.GracePeriod == nil {
+	if s.opts.GracePeriod == nil || s.opts.End {
 		grace = max(grace, ShortestStop)
 	}
 	grace = min(grace, longestStop)
@@ -174,7 +175,7 @@ const longestStop = math.MaxInt32
 // that hooks run (kubelet: calculateEffectiveGracePeriod).
 func (s stopper) grace(k kill) int64 {
 	grace := s.graceOf(k)
-	if s.opts.GracePeriod == nil && s.terminal {
+	if s.terminal && (s.opts.GracePeriod == nil || s.opts.End) {
 		return max(grace, 1)
 	}
 	return grace

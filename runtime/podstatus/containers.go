@@ -127,7 +127,7 @@ func waiting(reason, message string) v1.ContainerState {
 // reason, and its previous end becomes the last state.
 func (r *reporter) addStartError(ref podspec.ContainerRef, newest *model.Container, s *v1.ContainerStatus) {
 	failure, ok := r.startError(ref, newest)
-	if !ok || !RestartWanted(r.Manifest, ref.Container, newest) {
+	if !ok || r.Observed.Memory.End != nil || !RestartWanted(r.Manifest, ref.Container, newest) {
 		return
 	}
 	// In the kubelet an init container or sidecar that exited 0 does not count as starting again

@@ -11,10 +11,10 @@ import (
 )
 
 // finished returns podctl's record of the end of a pod; nil if the pod has not finished. A pod with restartPolicy
-// Always ends only by its deadline.
+// Always ends only by its deadline, or because its source deletes it.
 func (p *Pod) finished() *model.Completion {
 	memory := &p.Observed.Memory
-	forever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && !p.DeadlineExceeded()
+	forever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && !p.DeadlineExceeded() && memory.End == nil
 	if forever || memory.Rejection != nil || memory.Eviction != nil {
 		return nil
 	}

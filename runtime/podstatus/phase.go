@@ -13,10 +13,14 @@ func phaseOf(p *Pod) v1.PodPhase {
 	if p.Observed.Memory.Rejection != nil || p.Observed.Memory.Eviction != nil {
 		return v1.PodFailed
 	}
-	if done := p.finished(); done != nil && p.Manifest.Spec.RestartPolicy != v1.RestartPolicyAlways {
+	runsForever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && p.Observed.Memory.End == nil
+	if done := p.finished(); done != nil && !runsForever {
 		return done.Phase
 	}
 	phase := tallyOf(p).phase()
+	if Ended(p) && phase != v1.PodSucceeded {
+		return v1.PodFailed
+	}
 	if phase == v1.PodPending && losesRecords(p) {
 		return v1.PodRunning
 	}
@@ -77,7 +81,7 @@ func (t *tally) phase() v1.PodPhase {
 
 func (t *tally) stoppedPhase() v1.PodPhase {
 	switch {
-	case t.restartable > 0:
+	case t.restartable > 0 && !Ended(t.pod):
 		return v1.PodRunning
 	case t.stopped == t.succeeded:
 		return v1.PodSucceeded

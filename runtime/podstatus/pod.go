@@ -169,7 +169,8 @@ func (p *Pod) starting(name string) bool {
 
 // AwaitsRestart reports whether podctl stopped a container that must run again, and it has not run since.
 func (p *Pod) AwaitsRestart(name string) bool {
-	return model.AwaitsRestart(p.Containers, name, p.Observed.Memory.PendingRestarts[name])
+	m := &p.Observed.Memory
+	return m.End == nil && model.AwaitsRestart(p.Containers, name, m.PendingRestarts[name])
 }
 
 // StartTime returns when the pod was first applied. Without a record of that it is when its oldest sandbox was created.
@@ -190,10 +191,14 @@ func (p *Pod) Over() bool {
 	return p.Phase == v1.PodSucceeded || p.Phase == v1.PodFailed || p.DeadlineExceeded()
 }
 
-// DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod was first applied.
+// DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod was first applied. The end of the pod
+// stops the time.
 func (p *Pod) DeadlineExceeded() bool {
-	deadline := p.Deadline()
-	return !deadline.IsZero() && !p.Now.Before(deadline)
+	deadline, until := p.Deadline(), p.Now
+	if end := p.Observed.Memory.End; end != nil {
+		until = end.At
+	}
+	return !deadline.IsZero() && !until.Before(deadline)
 }
 
 // Deadline returns when activeDeadlineSeconds will have passed; zero for a pod without it, and for one that has not

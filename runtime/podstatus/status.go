@@ -35,6 +35,7 @@ func Of(p *Pod) v1.PodStatus {
 	s.InitContainerStatuses = r.list(podspec.InitContainers(p.Manifest))
 	s.ContainerStatuses = byName(r.list(podspec.RegularContainers(p.Manifest)))
 	s.EphemeralContainerStatuses = byName(r.list(podspec.EphemeralContainers(p.Manifest)))
+	addUnknownEnds(p, &s)
 	truncateMessages(&s, len(podspec.Containers(p.Manifest)))
 	r.addPodResources(&s)
 	s.Conditions = conditions(p, &s)

@@ -47,7 +47,7 @@ func (p *Prober) RecordReports(ctx context.Context, now time.Time, ref model.Pod
 			return false
 		}
 		wanted := slices.DeleteFunc(slices.Clone(reports), func(r Report) bool {
-			ended := j.Deletion != nil && r.Type != model.Readiness
+			ended := j.Leaving() != nil && r.Type != model.Readiness
 			return ended || !r.isIn(j.Applied) || there != nil && !there[r.ContainerID]
 		})
 		changed := false
@@ -82,7 +82,7 @@ func (p *Prober) Record(ctx context.Context, ref model.PodRef, s *snapshot.Pod, 
 		return nil
 	}
 	return p.update(ctx, ref, func(j *state.Checkpoint, rec *events.Recorder) bool {
-		if j.Generation != s.Checkpoint.Generation || j.Deletion != nil {
+		if j.Generation != s.Checkpoint.Generation || j.Leaving() != nil {
 			return false
 		}
 		for i := range reports {

@@ -52,7 +52,7 @@ func TakenBy(m *model.Memory) *model.Admitted {
 		return nil
 	}
 	taken := admission.TakenBy(m.Applied.Pod)
-	taken.Terminating = m.Deletion != nil
+	taken.Terminating = m.Leaving() != nil
 	return &taken
 }
 

@@ -22,7 +22,7 @@ func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	pod := in.Desired.Pod.DeepCopy()
 	pod.Status = podstatus.Of(in.State())
 	if s.Checkpoint != nil {
-		s.Checkpoint.Deletion.Mark(pod)
+		s.Checkpoint.Leaving().Mark(pod)
 	}
 	return pod
 }

@@ -88,9 +88,9 @@ type Pod struct {
 	Source string `json:"source,omitempty"`
 	// File is the manifest of the pod.
 	File string `json:"file,omitempty"`
-	// CurrentPass is the running pass: sync, terminate, stop or evict. It is empty if there is none.
+	// CurrentPass is the running pass: sync, end, terminate, stop or evict. It is empty if there is none.
 	CurrentPass string `json:"currentPass,omitempty"`
-	// Deleting reports whether the pod is being deleted.
+	// Deleting reports whether the pod is being deleted, here or by its source.
 	Deleting bool `json:"deleting,omitempty"`
 	// BlockedBy is the UID of the pod with the same name that must be gone first.
 	BlockedBy string `json:"blockedBy,omitempty"`

@@ -8,7 +8,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -22,17 +21,21 @@ type Decision struct {
 	Wanted []Resource
 	// Held are pods without effect, because a pod that was applied by hand has their name.
 	Held []Held
+	// Ending are the pods that their source deletes. Each ends for good, and is deleted once its source does not have it
+	// any more.
+	Ending []Ending
 	// Kept are other stored resources that stay as they are. Deleted are those to delete. The rest is not
 	// touched.
 	Kept, Deleted []Record
 	// Problems are the conflicts of the claims that lost, by source.
 	Problems map[string][]sources.Problem
-
-	graces map[types.UID]*int64
 }
 
-// GraceOf returns the grace period in seconds that the source sets for the end of a pod. If nil, the pod's own applies.
-func (d *Decision) GraceOf(uid types.UID) *int64 { return d.graces[uid] }
+// Ending is a pod that ends, and the time in seconds that it has for that.
+type Ending struct {
+	Pod   *podspec.Desired
+	Grace int64
+}
 
 // Held is a pod without effect, and the stored pod that has its name.
 type Held struct {
@@ -43,8 +46,8 @@ type Held struct {
 // Decide decides about everything that sources want and everything that is stored.
 func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
 	l.recordReads(now)
-	d := &Decision{graces: map[types.UID]*int64{}, Problems: map[string][]sources.Problem{}}
-	there, taken, wanted := l.indexed(stored), map[ID]*claim{}, map[ID]bool{}
+	d := &Decision{Problems: map[string][]sources.Problem{}}
+	there, taken, decided := l.indexed(stored), map[ID]*claim{}, map[ID]bool{}
 	for _, c := range l.claims() {
 		if lost := c.reserve(taken); lost != nil {
 			d.Problems[c.by] = append(d.Problems[c.by], *lost)
@@ -58,25 +61,36 @@ func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
 			d.Problems[c.by] = append(d.Problems[c.by], nameInUse(c.Pod, holder))
 			continue
 		}
-		if c.grace != nil {
-			d.graces[c.uid] = c.grace
+		decided[c.ID()] = true
+		if grace := c.graceToEnd(there.first(c.ID())); grace != nil {
+			d.Ending = append(d.Ending, Ending{Pod: c.Pod, Grace: *grace})
 			continue
 		}
 		d.Wanted = append(d.Wanted, c.Resource)
-		wanted[c.ID()] = true
 		l.recordOwner(now, &c, there.first(c.ID()))
 	}
 	for i := range stored {
 		r := &stored[i]
 		switch action := l.ActionFor(now, r); {
-		case wanted[r.ID()]:
-		case action == Delete || d.graces[r.uid] != nil:
+		case decided[r.ID()]:
+		case action == Delete:
 			d.Deleted = append(d.Deleted, *r)
+		case action == Keep && r.Ends != nil:
+			d.Ending = append(d.Ending, Ending{Pod: r.Pod, Grace: *r.Ends})
 		case action == Keep:
 			d.Kept = append(d.Kept, *r)
 		}
 	}
 	return d
+}
+
+// graceToEnd returns the grace period of a pod that its source deletes, or whose end has begun: nothing can cancel it.
+// It returns nil for a pod that runs.
+func (c *claim) graceToEnd(stored *Record) *int64 {
+	if c.grace == nil && stored != nil && c.byUID {
+		return stored.Ends
+	}
+	return c.grace
 }
 
 // reserve reserves the name and UID of a claim. If another claim has one of them, reserve returns the problem.

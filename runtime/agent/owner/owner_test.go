@@ -77,18 +77,24 @@ func updateOf(text string) sources.Update {
 }
 
 // stored parses pods with a checkpoint: "one: web/a", ": web/a" for one that was applied by hand, "one: web/a!" for one
-// that is being deleted.
+// that is being deleted, "api: web/a~30" for one whose end in 30 seconds has begun.
 func stored(texts ...string) (all []Record) {
 	for _, text := range texts {
 		source, one, _ := strings.Cut(text, ": ")
 		one, deleting := strings.CutSuffix(one, "!")
-		all = append(all, Record{Resource: Pod(pod(one, source)), Deleting: deleting})
+		one, grace, ends := strings.Cut(one, "~")
+		r := Record{Resource: Pod(pod(one, source)), Deleting: deleting}
+		if ends {
+			r.Ends = new(int64)
+			_, _ = fmt.Sscan(grace, r.Ends)
+		}
+		all = append(all, r)
 	}
 	return all
 }
 
-// textOf describes a decision: "web/a of one" is wanted. "stays", "ends" (with its grace period) and "held by" have
-// their literal meaning.
+// textOf describes a decision: "web/a of one" is wanted, "web/a ends in 30" ends and keeps its records, and "web/a ends"
+// is deleted. "stays" and "held by" have their literal meaning.
 func textOf(d *Decision) string {
 	var all []string
 	add := func(d *podspec.Desired, what string) {
@@ -104,11 +110,10 @@ func textOf(d *Decision) string {
 		add(r.Pod, "stays")
 	}
 	for _, r := range d.Deleted {
-		what := "ends"
-		if grace := d.GraceOf(r.Pod.Pod.UID); grace != nil {
-			what = fmt.Sprintf("ends in %d", *grace)
-		}
-		add(r.Pod, what)
+		add(r.Pod, "ends")
+	}
+	for _, e := range d.Ending {
+		add(e.Pod, fmt.Sprintf("ends in %d", e.Grace))
 	}
 	for _, lost := range d.Problems {
 		for _, p := range lost {
@@ -288,13 +293,33 @@ func TestPods(t *testing.T) {
 			stored:  []string{"api: web/a"},
 			want:    "web/a ends in 30",
 		},
-		"one that is not stored needs no end": {updates: []string{"api: web/a!30"}, want: ""},
+		"also one that is not stored, for its final status": {updates: []string{"api: web/a!30"}, want: "web/a ends in 30"},
 		"one that vanished from its source has its own": {
 			updates: []string{"api: db/b!30"},
 			stored:  []string{"api: web/a", "api: db/b"},
 			want:    "db/b ends in 30, web/a ends",
 		},
-		"a pod that ends keeps its uid from others": {updates: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost"},
+		"a pod that ends keeps its uid from others": {
+			updates: []string{"api: web/a!30", "late: db/a"}, want: "late/f lost, web/a ends in 30",
+		},
+		"an end that has begun is finished without the source": {
+			updates: []string{"api: ?"}, stored: []string{"api: web/a~30"}, want: "web/a ends in 30",
+		},
+		"the source can shorten it": {
+			updates: []string{"api: web/a!5"}, stored: []string{"api: web/a~30"}, want: "web/a ends in 5",
+		},
+		"the source cannot cancel it": {
+			updates: []string{"api: web/a"}, stored: []string{"api: web/a~30"}, want: "web/a ends in 30",
+		},
+		"the records go once the source has removed it": {stored: []string{"api: web/a~30"}, want: "web/a ends"},
+		"other sources do not delay that": {
+			updates: []string{"one: ?"}, stored: []string{"api: web/a~30"}, want: "web/a ends",
+		},
+		"a new pod of its name runs meanwhile": {
+			updates: []string{"api: web/a!30 web/b", "one: web/c"}, stored: []string{"api: web/a~30"},
+			want: "web/a ends in 30, web/b of api, web/c of one",
+		},
+		"an agent without the source keeps it": {stored: []string{"gone: web/a~30"}, later: true, want: "web/a ends in 30"},
 		"a pod that is deleted and wanted is made again": {
 			updates: []string{"one: web/a"},
 			stored:  []string{"one: web/a!"},

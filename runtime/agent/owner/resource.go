@@ -68,4 +68,7 @@ type Record struct {
 	Resource
 	// Deleting is set for a pod whose deletion has begun.
 	Deleting bool
+	// Ends is the grace period in seconds of a pod whose end has begun because its source deletes it. It is nil for
+	// other pods.
+	Ends *int64
 }

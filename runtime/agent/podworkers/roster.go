@@ -3,6 +3,7 @@ package podworkers
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -62,3 +63,28 @@ func (r *roster) dropWaiting(ref model.PodRef) {
 		}
 	}
 }
+
+// remove deletes a pod (Workers.Remove).
+func (r *roster) remove(now time.Time, x *worker, grace *int64) {
+	x.recreate, x.forgotten = nil, false
+	if !x.ending && !x.started && r.nameHolder(x) != nil {
+		// The pod waited for its name, and was never created.
+		delete(r.workers, x.ref.UID)
+		return
+	}
+	shorter := x.shorten(grace)
+	switch {
+	case shorter, !x.ending && !x.ends:
+		x.replace(now)
+	case !x.ending:
+		// The running pass ends the pod in its time. A Terminate pass follows.
+		x.due = earlier(x.due, now)
+	}
+	x.ending = true
+}
+
+// Ending reports whether a pod is being deleted, or ends because its source deletes it.
+func (r *roster) Ending(uid types.UID) bool { return r.workers[uid] != nil && r.workers[uid].leaves() }
+
+// Ended reports whether a pod has ended because its source deletes it, and only its records are left.
+func (r *roster) Ended(uid types.UID) bool { return r.workers[uid] != nil && r.workers[uid].ended }

@@ -26,6 +26,8 @@ func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 	case x == nil || !w.held || x.stop != nil || x.stopped:
 	case x.ending:
 		w.remove(now, x, &grace)
+	case x.ends:
+		w.End(now, x.wanted, grace)
 	default:
 		x.stop, x.due = &grace, earlier(x.due, now)
 	}
@@ -34,7 +36,7 @@ func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 // Stopped reports whether a pod has stopped, is gone, or never started because another pod has its name.
 func (w *Workers) Stopped(uid types.UID) bool {
 	x := w.workers[uid]
-	return x == nil || x.stopped || w.nameHolder(x) != nil
+	return x == nil || x.stopped || x.ended || w.nameHolder(x) != nil
 }
 
 // Resume ends Hold and starts the stopped pods again.
@@ -53,7 +55,7 @@ func (w *Workers) isHeld(x *worker) bool { return w.held && (x.stop == nil || x.
 // has not started and uses nothing.
 func (w *Workers) Evict(now time.Time, uid types.UID, why *model.Eviction) bool {
 	x := w.workers[uid]
-	if x == nil || x.ending || x.forgotten || !x.started || w.held {
+	if x == nil || x.leaves() || x.forgotten || !x.started || w.held {
 		return false
 	}
 	x.evict = why

@@ -18,6 +18,8 @@ type Kind string
 const (
 	// Sync applies the manifest of a pod.
 	Sync Kind = "sync"
+	// End ends a pod for good. Its records stay until a Terminate pass.
+	End Kind = "end"
 	// Terminate stops a pod and removes it.
 	Terminate Kind = "terminate"
 	// Stop stops a pod that will run again later.
@@ -30,12 +32,12 @@ const (
 type Pass struct {
 	Kind Kind
 	Ref  model.PodRef
-	// Pod is the manifest that a Sync pass applies.
+	// Pod is the manifest that a Sync pass applies. A Stop, Evict or End pass stops this pod.
 	Pod *podspec.Desired
 	// Repeated is set if this is not the first pass of the pod, so that parts of the pod may exist.
 	Repeated bool
-	// Grace is the time in seconds that containers have to stop in a Terminate or Stop pass. If nil, the pod's own
-	// grace period is used.
+	// Grace is the time in seconds that containers have to stop in an End, Terminate or Stop pass. If nil, the pod's
+	// own grace period is used.
 	Grace *int64
 	// Eviction is the reason of an Evict pass.
 	Eviction *model.Eviction
@@ -47,6 +49,8 @@ type Result struct {
 	Failed bool
 	// Pending reports that the pass made changes. Another pass must observe them and do the rest.
 	Pending bool
+	// Ended reports that the pod has ended for good, and that only its records are left.
+	Ended bool
 	// Until is the first time at which the passing of time changes something: the end of a restart delay, a deadline,
 	// or a hold. It is zero if there is none.
 	Until time.Time
@@ -81,9 +85,10 @@ type worker struct {
 	byUID bool
 	// wanted is the pod of the last update. It is nil if only the deletion is known.
 	wanted *podspec.Desired
-	// ending reports that the pod must be deleted, within grace seconds if grace is set.
-	ending bool
-	grace  *int64
+	// ends reports that the pod must end for good, and ending that it must be deleted: both within grace seconds if
+	// grace is set. ended reports that only its records are left.
+	ends, ending, ended bool
+	grace               *int64
 	// recreate is the pod of an update that came while the pod was being deleted.
 	recreate *podspec.Desired
 	// started reports that a pass of the pod has begun since it was added.
@@ -126,6 +131,9 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 	switch {
 	case x.ending:
 		x.recreate = pod
+	case x.ends:
+		// It never runs again, but a later pass ends the newest version.
+		x.wanted = pod
 	case x.wanted == pod:
 	case x.wanted != nil && x.wanted.SameAs(pod) && x.wanted.Owner == pod.Owner:
 		// The file may have another name now. Another source must be recorded, because it decides who may delete the
@@ -151,21 +159,28 @@ func (w *Workers) Remove(now time.Time, pod *podspec.Desired, grace *int64) {
 	w.remove(now, x, grace)
 }
 
-func (w *Workers) remove(now time.Time, x *worker, grace *int64) {
-	x.recreate, x.forgotten = nil, false
-	if !x.ending && !x.started && w.nameHolder(x) != nil {
-		// The pod waited for its name, and was never created.
-		delete(w.workers, x.ref.UID)
+// End ends a pod for good within grace seconds. Like a deletion, an end cannot be canceled, and its grace period can
+// only become shorter. Remove deletes the pod later.
+func (w *Workers) End(now time.Time, pod *podspec.Desired, grace int64) {
+	if x := w.workers[pod.Pod.UID]; x != nil && x.ending {
+		w.remove(now, x, &grace)
 		return
 	}
-	shorter := grace != nil && (x.grace == nil || max(*grace, 1) < *x.grace)
-	if shorter {
-		x.grace = new(max(*grace, 1))
-	}
-	if !x.ending || shorter {
-		x.ending = true
+	w.Update(now, pod)
+	x := w.workers[pod.Pod.UID]
+	if x.shorten(&grace) || !x.ends {
+		x.ends = true
 		x.replace(now)
 	}
+}
+
+// shorten sets the grace period if it is the first or becomes shorter. It reports whether it did.
+func (x *worker) shorten(grace *int64) bool {
+	if grace == nil || x.grace != nil && max(*grace, 1) >= *x.grace {
+		return false
+	}
+	x.grace = new(max(*grace, 1))
+	return true
 }
 
 // Forget drops a pod that another process has deleted or manages from now on. A running pass finishes first. Until then
@@ -182,7 +197,14 @@ func (w *Workers) Forget(uid types.UID) {
 // MarkAbsent notes that a pod does not exist yet, so that it waits if another pod has its name. It has no effect on a
 // pod that is being deleted, or whose pass runs.
 func (w *Workers) MarkAbsent(uid types.UID) {
-	if x := w.workers[uid]; x != nil && x.running == nil && !x.ending {
+	x := w.workers[uid]
+	switch {
+	case x == nil || x.running != nil || x.ending:
+	case x.ended:
+		// The next pass records the end again.
+		x.ended, x.due = false, time.Time{}
+	case x.ends:
+	default:
 		x.started = false
 	}
 }
@@ -217,6 +239,8 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 		w.ended(x)
 	case pass.Kind == Stop && !result.Failed && !stale:
 		x.stopped = true
+	case pass.Kind == End && result.Ended:
+		x.ended = true
 	case stale:
 		x.due = earlier(x.due, now)
 	case pass.Kind == Stop:
@@ -240,7 +264,7 @@ type State struct {
 	Ref model.PodRef
 	// Kind is the kind of the running pass. It is empty if there is none.
 	Kind Kind
-	// Ending reports whether the pod is being deleted.
+	// Ending reports whether the pod is being deleted, or ends because its source deletes it.
 	Ending bool
 	// Due is the time of the next pass if no event comes before. It is zero while a pass runs and no other is due after
 	// it.
@@ -253,7 +277,7 @@ type State struct {
 func (w *Workers) States() []State {
 	list := make([]State, 0, len(w.workers))
 	for _, x := range w.workers {
-		s := State{Ref: x.ref, Ending: x.ending}
+		s := State{Ref: x.ref, Ending: x.leaves()}
 		if x.running != nil {
 			s.Kind = x.running.Kind
 		}
@@ -281,8 +305,8 @@ func (w *Workers) Syncing(uid types.UID) bool {
 	return x != nil && x.running != nil && x.running.Kind == Sync
 }
 
-// Ending reports whether a pod is being deleted.
-func (w *Workers) Ending(uid types.UID) bool { return w.workers[uid] != nil && w.workers[uid].ending }
+// leaves reports whether a pod ends for good or is deleted.
+func (x *worker) leaves() bool { return x.ends || x.ending }
 
 // Next begins the passes that are due and returns them. cut are the pods whose passes must be cut short, each returned
 // once. wake is the time of the next call if nothing else happens, or zero for never.
@@ -293,12 +317,12 @@ func (w *Workers) Next(now time.Time) (begin []Pass, cut []types.UID, wake time.
 		case x.running != nil && x.stale && !x.cut:
 			x.cut = true
 			cut = append(cut, x.ref.UID)
-		case x.running != nil, !x.ending && (w.isHeld(x) || w.nameHolder(x) != nil):
+		case x.running != nil, x.ended && !x.ending, !x.leaves() && (w.isHeld(x) || w.nameHolder(x) != nil):
 		case x.due.After(now):
 			if wake.IsZero() || x.due.Before(wake) {
 				wake = x.due
 			}
-		case x.ending, x.stop != nil, x.evict != nil:
+		case x.leaves(), x.stop != nil, x.evict != nil:
 			begin = append(begin, x.begin())
 		case free != 0:
 			free--
@@ -328,6 +352,8 @@ func (x *worker) begin() Pass {
 	switch {
 	case x.ending:
 		p = Pass{Kind: Terminate, Ref: x.ref, Grace: x.grace}
+	case x.ends:
+		p.Kind, p.Grace = End, x.grace
 	case x.stop != nil:
 		p.Kind, p.Grace = Stop, x.stop
 	case x.evict != nil:

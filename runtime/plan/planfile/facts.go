@@ -103,6 +103,9 @@ func (f facts) addMemory(m *model.Memory) {
 	if m.Eviction != nil {
 		f["eviction"] = line(m.Eviction.Signal, m.Eviction.Message)
 	}
+	if m.End != nil {
+		f["end"] = digestOf(m.End)
+	}
 	if len(m.Adopted) > 0 {
 		f["adopted"] = digestOf(m.Adopted)
 	}
