@@ -10,6 +10,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
@@ -54,6 +55,7 @@ type Engine struct {
 
 	layout state.Layout
 	now    func() time.Time
+	steps  *executor.Executor
 }
 
 // Settings are the settings of an engine.
@@ -122,7 +124,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	e.Proxy = proxy.New(proxy.World{Locker: locker, Services: s.Objects, Lister: e.Lister, Kernel: s.Kernel})
 	e.Prober = probe.NewProber(client, s.Layout, e.Observer, locker)
 	steps := executor.New(w, e.Host, e.Garbage)
-	steps.Held = e.Prober.Held()
+	e.steps, steps.Held = steps, e.Prober.Held()
 	e.Pods = syncpod.New(locker, e.Digests, e.Observer, steps)
 	e.Waiter = wait.New(w, e.Observer, e.Pods, e.Prober, s.Waiting)
 	e.Pods.Changed, e.Prober.Changed = e.Proxy.Changed, e.Proxy.Changed
@@ -130,6 +132,10 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 	e.Sessions = session.New(client, e.Observer)
 	return e
 }
+
+// ObserveEvents notifies a listener of each event of a pod that this process records. It is called before the first
+// pass.
+func (e *Engine) ObserveEvents(to events.Listener) { e.steps.Recorded, e.Prober.Recorded = to, to }
 
 // Plan decides what a pass would do to a pod. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {

@@ -117,3 +117,25 @@ func TestEventsOfAllPods(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
+
+// TestListener checks that a listener gets each new event once, without values of Secrets.
+func TestListener(t *testing.T) {
+	pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
+	ref := model.PodRef{Namespace: "ns", Name: "web", UID: "u"}
+	var received []string
+	for range 2 {
+		r := Recorder{Listen: func(pod model.PodRef, events []state.PodEvent) {
+			for _, e := range events {
+				received = append(received, pod.Name+" "+e.Message)
+			}
+		}}
+		r.Normal(noon, "Started", "a", "the answer is correct horse")
+		r.WarningOnce(noon, noon.Add(-time.Minute), "BackOff", "a", "once")
+		if err := r.Write(pod, ref, redaction.New([]byte("correct horse"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(received) != 3 || strings.Contains(received[0], "horse") || received[1] != "web once" || received[2] != received[0] {
+		t.Errorf("%q", received)
+	}
+}

@@ -11,11 +11,17 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
+// Listener is notified of the new events of a pod, without values of Secrets. Each is one occurrence at its time Last. A
+// listener must not block, because a pass or a probe calls it.
+type Listener func(pod model.PodRef, events []state.PodEvent)
+
 // Recorder collects events with a kubelet's reasons and spans of time for a pod, until Write adds them to the pod's
 // history. It is not safe for concurrent use.
 type Recorder struct {
 	// Pod is the applied pod, whose workload the history names; nil if it is unknown.
 	Pod *v1.Pod
+	// Listen is called with the events that Write adds; it may be nil.
+	Listen Listener
 
 	events []state.PodEvent
 	spans  []state.Span
@@ -77,14 +83,17 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	for i := range r.events {
 		r.events[i].Message = redactor.Text(r.events[i].Message)
 	}
-	news := len(r.spans) > 0
+	var news []state.PodEvent
 	for i, e := range r.events {
 		if since, once := r.since[i]; !once || !h.HasSince(since, e) {
 			h.Add(e)
-			news = true
+			news = append(news, e)
 		}
 	}
-	if !news {
+	if len(news) > 0 && r.Listen != nil {
+		r.Listen(ref, news)
+	}
+	if len(news)+len(r.spans) == 0 {
 		return nil
 	}
 	h.Mark(r.spans...)

@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
@@ -90,6 +91,8 @@ type Executor struct {
 	// Held is notified of checkpoints that a pass holds, so that probe results are recorded meanwhile; nil if the
 	// caller does not probe.
 	Held *probe.Held
+	// Recorded is notified of the events of passes. It may be nil.
+	Recorded events.Listener
 }
 
 // New returns an Executor.
@@ -135,7 +138,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		notify:   opts.Report,
 		warnings: opts.Warnings,
 	}
-	sub.report.recorder.Pod = sub.manifest()
+	sub.report.recorder.Pod, sub.report.recorder.Listen = sub.manifest(), e.Recorded
 	sub.schedule = newScheduler(p, sub.report)
 	sub.checkpoint = &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone()}
 	stop := &stopper{subject: sub, hooks: &hooks{sub}, slots: make(semaphore, maxConcurrent)}

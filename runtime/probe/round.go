@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -104,6 +105,8 @@ type Prober struct {
 	held     *Held
 	// Changed is called after the recorded state of a pod's probes has changed. It may be nil.
 	Changed func(ctx context.Context, uid types.UID)
+	// Recorded is notified of the events of probes. It may be nil.
+	Recorded events.Listener
 }
 
 // NewProber returns a Prober.

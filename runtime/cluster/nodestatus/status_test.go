@@ -230,6 +230,21 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// TestUnknown checks that facts that are not known leave a status as it is.
+func TestUnknown(t *testing.T) {
+	f := usualFacts()
+	f.Pressures = []v1.NodeConditionType{v1.NodeDiskPressure}
+	before := New(&Node{Name: "n"}, &f)
+	f.Pressures = nil
+	runtime := *f.Runtime
+	f.Runtime = &runtime
+	f.Runtime.Images, f.Runtime.Handlers = nil, f.Runtime.Handlers[:1]
+	now := Update(before, &f)
+	if statusOf(now, v1.NodeDiskPressure) != v1.ConditionTrue || len(now.Status.Images) != 1 || len(now.Status.RuntimeHandlers) != 1 {
+		t.Errorf("%+v", now.Status)
+	}
+}
+
 // TestEventTexts checks messages and types of events.
 func TestEventTexts(t *testing.T) {
 	f := usualFacts()

@@ -1,0 +1,215 @@
+package apievents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+
+	"github.com/podctl/podctl/runtime/state"
+)
+
+const (
+	// perSecond and burst limit the requests (kubelet: eventRecordQPS, eventBurst).
+	perSecond, burst = 50, 100
+	// triesMax is how often a request for an event is made while the API server responds,
+	// and pause the time between two tries. Both are those of client-go.
+	triesMax = 12
+	pause    = 10 * time.Second
+)
+
+// NewClient returns a client for events, with a limit of its own.
+func NewClient(config *rest.Config) (corev1.EventsGetter, error) {
+	own := rest.CopyConfig(config)
+	own.QPS, own.Burst = perSecond, burst
+	client, err := corev1.NewForConfig(own)
+	if err != nil {
+		return nil, fmt.Errorf("client for events: %w", err)
+	}
+	return client, nil
+}
+
+// Settings configure a Sender. Every field is required.
+type Settings struct {
+	// Client creates and changes events (see NewClient).
+	Client corev1.EventsGetter
+	// Check returns nil if the API server responds (cluster.Health.Check).
+	Check func() error
+	// Node is the name of this node.
+	Node string
+	// Random returns numbers in [0, 1).
+	Random func() float64
+	Log    *slog.Logger
+}
+
+// Sender sends events. Pod, Node and Wake may be called from any goroutine, and do not block.
+type Sender struct {
+	Settings
+
+	mu     sync.Mutex
+	queue  queue
+	unique int64
+	// signal holds a value if there may be a new event, and woken if the API server responds again.
+	signal, woken chan struct{}
+
+	// The goroutine of Run has these fields. noted is the last failure that was logged.
+	correlator *record.EventCorrelator
+	noted      string
+}
+
+// New returns a sender. It sends nothing before Run.
+func New(s Settings) *Sender {
+	return &Sender{
+		Settings: s, signal: make(chan struct{}, 1), woken: make(chan struct{}, 1),
+		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{}),
+	}
+}
+
+// Pod sends events of a pod of the API. pod is its newest copy there.
+func (s *Sender) Pod(pod *v1.Pod, events []state.PodEvent) {
+	for i := range events {
+		s.add(podReference(pod, events[i].Container), &events[i])
+	}
+}
+
+// Node sends an event of this node. kind is Normal or Warning.
+func (s *Sender) Node(kind, reason, message string) {
+	s.add(nodeReference(s.Settings.Node), &state.PodEvent{Type: state.EventType(kind), Reason: reason, Message: message})
+}
+
+// Wake reports that the API server responds again. The events that wait are sent at once.
+func (s *Sender) Wake() { notify(s.woken) }
+
+func notify(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// add adds an event to the queue.
+func (s *Sender) add(object v1.ObjectReference, e *state.PodEvent) {
+	unreachable := s.Check() != nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := *e
+	own.Last = timeOf(e, time.Now())
+	// Events of one step have the same time, and would have the same name.
+	s.unique = max(s.unique+1, own.Last.UnixNano())
+	s.queue.add(newEvent(s.Settings.Node, object, &own, s.unique))
+	if unreachable {
+		s.queue.keepLast()
+	}
+	notify(s.signal)
+}
+
+func (s *Sender) take() *v1.Event {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queue.take()
+}
+
+// Run sends events until the context ends. Events that wait then are lost.
+func (s *Sender) Run(ctx context.Context) {
+	// The library would log each delay by the limit.
+	ctx = klog.NewContext(ctx, klog.New(nil))
+	for ctx.Err() == nil {
+		e := s.take()
+		if e == nil {
+			select {
+			case <-ctx.Done():
+			case <-s.signal:
+			}
+			continue
+		}
+		result, err := s.correlator.EventCorrelate(e)
+		if err == nil && !result.Skip {
+			s.deliver(ctx, result)
+		}
+	}
+}
+
+// deliver sends one event. While the API server does not respond, it waits; otherwise it gives up after some tries.
+func (s *Sender) deliver(ctx context.Context, result *record.EventCorrelateResult) {
+	// The first wait is random, so that nodes do not try at the same time.
+	wait := time.Duration(s.Random() * float64(pause))
+	for tries := 0; ctx.Err() == nil; wait = pause {
+		sent, err := s.send(ctx, result)
+		if err == nil {
+			s.correlator.UpdateState(sent)
+			s.noted = ""
+			return
+		}
+		s.note(ctx, err)
+		if s.Check() == nil {
+			if tries++; tries >= triesMax {
+				return
+			}
+		}
+		if refused(err) {
+			return
+		}
+		s.rest(ctx, wait)
+	}
+}
+
+// send makes one request: a patch for an event that is counted, otherwise a new event.
+func (s *Sender) send(ctx context.Context, result *record.EventCorrelateResult) (*v1.Event, error) {
+	e, events := result.Event, s.Client.Events(result.Event.Namespace)
+	if e.Count > 1 {
+		sent, err := events.Patch(ctx, e.Name, types.StrategicMergePatchType, result.Patch, metav1.PatchOptions{})
+		if !apierrors.IsNotFound(err) {
+			return sent, err
+		}
+	}
+	// The event that is counted may have expired.
+	e.ResourceVersion = ""
+	return events.Create(ctx, e, metav1.CreateOptions{})
+}
+
+// refused reports whether another try would fail in the same way.
+func refused(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+	}
+	return errors.As(err, new(*rest.RequestConstructionError))
+}
+
+// note logs a failure once, until another one or a success.
+func (s *Sender) note(ctx context.Context, err error) {
+	text := cut(err.Error(), messageMax)
+	if text != s.noted && ctx.Err() == nil && !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+		s.Log.Warn("cannot send an event to the API server", "error", text)
+	}
+	s.noted = text
+}
+
+// rest waits before the next try, and keeps the last event of each kind if the API server does not respond.
+func (s *Sender) rest(ctx context.Context, d time.Duration) {
+	if s.Check() != nil {
+		s.mu.Lock()
+		s.queue.keepLast()
+		s.mu.Unlock()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-s.woken:
+	}
+}
