@@ -36,17 +36,17 @@ func TestBoundClaims(t *testing.T) {
 			"data=/srv/b",
 			"metadata.name: no claim",
 		},
-		"the one that it names": {
+		"volume that the claim names": {
 			pv("a", "9Gi", "") + pv("b", "2Gi", "") + pvc("data", "1Gi", "volumeName: a"),
 			"data=/srv/a",
 			"",
 		},
-		"the one that names it": {
+		"volume that names the claim": {
 			pv("b", "2Gi", "") + pv("a", "9Gi", "claimRef: {name: data, namespace: default}") + pvc("data", "1Gi", ""),
 			"data=/srv/a",
 			"",
 		},
-		"one that is for another claim": {
+		"volume for another claim": {
 			pv("a", "2Gi", "claimRef: {name: other, namespace: default}") + pvc("data", "1Gi", ""),
 			"",
 			"",

@@ -22,7 +22,7 @@ func TestExpandingInputsAreRefused(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"aliases of aliases": {bomb, "-:1:1: holds more than 100000 values"},
-		"one long text, often": {
+		"repeated long text": {
 			configMapHead + "x: &x \"" + strings.Repeat("x", 100<<10) + "\"\ndata:\n" +
 				repeat(105, func(i int) string { return fmt.Sprintf("  k%d: *x\n", i) }),
 			"-:1:1: is larger than 10485760 bytes once its aliases are expanded",

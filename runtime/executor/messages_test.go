@@ -71,10 +71,10 @@ func TestKillMessages(t *testing.T) {
 			pod,
 			`Init container is in "unknown" state, try killing it before restart`,
 		},
-		"all restart":           {"a", podspec.Regular, model.RestartAllContainers, false, pod, "killing"},
-		"the pod goes":          {"a", podspec.Regular, model.Deleted, true, nil, "Stopping container a"},
-		"it left the manifest":  {"x", podspec.Regular, model.RemovedFromSpec, false, pod, "Stopping container x: details"},
-		"the policy is unknown": {"a", podspec.Regular, model.LivenessFailed, false, nil, "Container a failed liveness probe"},
+		"all restart":               {"a", podspec.Regular, model.RestartAllContainers, false, pod, "killing"},
+		"the pod goes":              {"a", podspec.Regular, model.Deleted, true, nil, "Stopping container a"},
+		"removed from the manifest": {"x", podspec.Regular, model.RemovedFromSpec, false, pod, "Stopping container x: details"},
+		"the policy is unknown":     {"a", podspec.Regular, model.LivenessFailed, false, nil, "Container a failed liveness probe"},
 	} {
 		s := &plan.Step{Kind: plan.StopContainer, Container: c.container, ContainerType: c.kind, Reason: c.reason, Message: "details"}
 		if got := killMessage(&plan.Plan{KillPod: c.killPod}, c.pod, s); got != c.want {

@@ -43,14 +43,14 @@ func TestLogsRemovedWithARecord(t *testing.T) {
 		superseded string
 		want       string
 	}{
-		"it left the manifest":                 {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
-		"its sandbox was replaced":             {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
-		"it never ran":                         {plan.RemoveOwnLogs, 3, 9, "", "0 1 2"},
-		"a newer one followed":                 {plan.RemoveSupersededLogs, 1, 9, "1", "2 3"},
-		"a newer one of the same attempt":      {plan.RemoveSupersededLogs, 2, 9, "", "0 1 2 3"},
-		"it is started again under its number": {plan.RemoveSupersededLogs, 1, 1, "1", "0 1 2 3"},
-		"all are restarted":                    {plan.RemoveOlderLogs, 3, 9, "", "2 3"},
-		"any other reason":                     {plan.KeepLogs, 3, 9, "", "0 1 2 3"},
+		"removed from the manifest":           {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
+		"its sandbox was replaced":            {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
+		"it never ran":                        {plan.RemoveOwnLogs, 3, 9, "", "0 1 2"},
+		"a newer one followed":                {plan.RemoveSupersededLogs, 1, 9, "1", "2 3"},
+		"a newer one of the same attempt":     {plan.RemoveSupersededLogs, 2, 9, "", "0 1 2 3"},
+		"started again with the same attempt": {plan.RemoveSupersededLogs, 1, 1, "1", "0 1 2 3"},
+		"all are restarted":                   {plan.RemoveOlderLogs, 3, 9, "", "2 3"},
+		"any other reason":                    {plan.KeepLogs, 3, 9, "", "0 1 2 3"},
 	} {
 		logs := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
 		dir := makeLogs(t, logs, "0", "1", "2", "3")

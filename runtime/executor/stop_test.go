@@ -160,7 +160,7 @@ func TestKilledAfterGracePeriod(t *testing.T) {
 		took   time.Duration
 		want   string
 	}{
-		"its record is gone":  {nil, time.Minute, ""},
+		"record removed":      {nil, time.Minute, ""},
 		"by itself":           {exited(0), time.Second, "exited 0"},
 		"by its own 137":      {exited(137), time.Second, "exited 137 (SIGKILL)"},
 		"by the kill":         {exited(137), 10 * time.Second, "killed after 10s"},
@@ -181,11 +181,11 @@ func TestOrderOfStops(t *testing.T) {
 		waited bool
 		want   time.Duration
 	}{
-		"it has ended":     {0, false, false, 0},
-		"it ends in time":  {3 * time.Second, false, true, 3 * time.Second},
-		"it ends too late": {time.Minute, false, true, 10 * time.Second},
-		"it fails":         {time.Second, true, true, 10 * time.Second},
-		"it has failed":    {0, true, true, 10 * time.Second},
+		"it has ended":                {0, false, false, 0},
+		"ends in the grace period":    {3 * time.Second, false, true, 3 * time.Second},
+		"ends after the grace period": {time.Minute, false, true, 10 * time.Second},
+		"it fails":                    {time.Second, true, true, 10 * time.Second},
+		"it has failed":               {0, true, true, 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			report := &reporter{plan: &plan.Plan{}, now: time.Now}
@@ -361,13 +361,13 @@ func TestAddressesOfHooks(t *testing.T) {
 		id      string
 		want    string
 	}{
-		"it runs":                  {pod, "old", "10.0.0.2"},
-		"its sandbox has died":     {dead, "old", ""},
-		"its sandbox lacks one":    {lost, "old", ""},
-		"in the node's network":    {host, "old", "192.0.2.7"},
-		"its sandbox is gone":      {model.Sandbox{ID: "other", State: model.SandboxReady, IPs: []string{"10.0.0.9"}}, "old", ""},
-		"it was started just now":  {pod, "new", "10.0.0.5"},
-		"that sandbox has no name": {model.Sandbox{}, "new", "10.0.0.5"},
+		"it runs":                    {pod, "old", "10.0.0.2"},
+		"sandbox exited":             {dead, "old", ""},
+		"sandbox without an address": {lost, "old", ""},
+		"in the node's network":      {host, "old", "192.0.2.7"},
+		"sandbox removed":            {model.Sandbox{ID: "other", State: model.SandboxReady, IPs: []string{"10.0.0.9"}}, "old", ""},
+		"started in this pass":       {pod, "new", "10.0.0.5"},
+		"that sandbox has no name":   {model.Sandbox{}, "new", "10.0.0.5"},
 	} {
 		observed := &model.Observed{
 			Machine:    model.Machine{NodeIPs: node},

@@ -103,7 +103,7 @@ func TestAdmission(t *testing.T) {
 		"it fits":      {newBench(two).others(other), nil, starts},
 		"it does not":  {newBench(three).others(other), nil, "OutOfcpu rejected"},
 		"no admission": {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
-		"it was rejected": {
+		"rejected before": {
 			newBench(two),
 			func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection },
 			"OutOfcpu rejected",
@@ -133,9 +133,9 @@ func TestAdmission(t *testing.T) {
 			func(b *bench) { b.Memory.Applied, b.Memory.Rejection, b.how = two, rejection, nil },
 			starts,
 		},
-		"it was admitted":          {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
+		"admitted before":          {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
 		"it runs":                  {newBench(three).others(other).runs(three), nil, ""},
-		"it runs without a record": {newBench(three).others(other).runs(nil), nil, ""},
+		"running without a record": {newBench(three).others(other).runs(nil), nil, ""},
 		"an edit that fits": {
 			newBench(sized(t, "web", "2500m")).others(sized(t, "other", "1")).runs(two),
 			nil,
@@ -157,18 +157,18 @@ func TestAdmission(t *testing.T) {
 			func(b *bench) { b.how.Terminating = []types.UID{other.Pod.UID} },
 			"OutOfcpu refused unapplied",
 		},
-		"which is not enough": {
+		"resources still missing after its deletion": {
 			newBench(sized(t, "web", "5")).others(other),
 			func(b *bench) { b.Others[0].Terminating = true },
 			"OutOfcpu rejected",
 		},
-		"one comes first": {newBench(three), func(b *bench) { b.how.First = []*podspec.Desired{other} }, "OutOfcpu rejected"},
-		"one comes first and does not fit": {
+		"an earlier pod that fits": {newBench(three), func(b *bench) { b.how.First = []*podspec.Desired{other} }, "OutOfcpu rejected"},
+		"an earlier pod that does not fit": {
 			newBench(three),
 			func(b *bench) { b.how.First = []*podspec.Desired{sized(t, "other", "9")} },
 			starts,
 		},
-		"one comes first and is there": {newBench(two).others(other), func(b *bench) { b.how.First = []*podspec.Desired{other} }, starts},
+		"an admitted earlier pod": {newBench(two).others(other), func(b *bench) { b.how.First = []*podspec.Desired{other} }, starts},
 	} {
 		if c.change != nil {
 			c.change(c.bench)
@@ -223,9 +223,9 @@ func TestRefusedEdits(t *testing.T) {
 		t.Errorf("pod with an exited container: %s", got)
 	}
 	for name, other := range map[string]*Input{
-		"one that is rejected": newBench(sized(t, "web", "5")).input(),
-		"one that fits":        newBench(before).input(),
-		"one that is deleted":  {Options: Options{Admission: b.how}},
+		"rejected pod":  newBench(sized(t, "web", "5")).input(),
+		"one that fits": newBench(before).input(),
+		"deleted pod":   {Options: Options{Admission: b.how}},
 	} {
 		if hold := other.Refused(); hold != nil {
 			t.Errorf("%s: %+v", name, hold)

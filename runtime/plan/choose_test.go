@@ -88,7 +88,7 @@ func TestChooseSandbox(t *testing.T) {
 		want   verdict
 	}{
 		"none": {func(w *modeltest.World) { w.Sandboxes = nil }, verdict{true, true, "", 0, model.SandboxMissing, 0}},
-		"none, and one is taken": {
+		"no sandbox, attempt in use": {
 			func(w *modeltest.World) { w.Sandboxes = nil; w.Reserved = map[string]uint32{"": 4} },
 			verdict{true, true, "", 5, model.SandboxMissing, 0},
 		},
@@ -211,7 +211,7 @@ func TestFinishedPodIsStopped(t *testing.T) {
 		want    []string
 		message string
 	}{
-		"its sandbox is there": {
+		"sandbox exists": {
 			"app=Exited",
 			model.SandboxReady,
 			[]string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"},
@@ -223,7 +223,7 @@ func TestFinishedPodIsStopped(t *testing.T) {
 			[]string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"},
 			"the pod has finished: Failed",
 		},
-		"its sandbox is gone": {"app=Exited", model.SandboxNotReady, []string{"keep app: Exited"}, "the pod has finished: Succeeded"},
+		"sandbox removed": {"app=Exited", model.SandboxNotReady, []string{"keep app: Exited"}, "the pod has finished: Succeeded"},
 		"something runs": {
 			"app=Exited stray=Running",
 			model.SandboxNotReady,

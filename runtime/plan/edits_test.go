@@ -71,7 +71,7 @@ func TestEditsAreListedByWhenTheyTakeEffect(t *testing.T) {
 		"memory without a limit": {"Memory, sizeLimit: 1Mi", "Memory", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
 		"a disk":                 {"{sizeLimit: 1Mi}", "{sizeLimit: 2Mi}", []string{none + "spec.volumes[disk].emptyDir.sizeLimit"}},
 		"a check before a mount": {"type: File", "type: Socket", []string{start + "spec.volumes[host].hostPath.type"}},
-		"what places pods":       {"disk: fast", "disk: slow", []string{none + "spec.nodeSelector.disk"}},
+		"scheduling fields":      {"disk: fast", "disk: slow", []string{none + "spec.nodeSelector.disk"}},
 		"an init container":      {"args: [a]", "args: [z]", []string{sandbox + "spec.initContainers[seed].args"}},
 		"a new init container": {
 			"  containers:",
@@ -188,7 +188,7 @@ func TestRecordedEditsNeedNoStep(t *testing.T) {
 			nil,
 			[]string{"live: spec.containers[app].livenessProbe"},
 		},
-		"what some containers keep": {
+		"next-start field that running containers keep": {
 			"[one.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [a]",
 			"[two.test]}]\n  containers:\n  - {name: app, image: \"i:1\", args: [b]",
 			nil,

@@ -32,7 +32,7 @@ func TestEvicted(t *testing.T) {
 		"now":                           {func(in *Input) { in.Options.Evict = why }, all},
 		"cut off before the first stop": {func(in *Input) { in.Observed.Memory.Eviction = why }, all},
 		"cut off before the volumes":    {func(in *Input) { gone(small, why)(in) }, "RemoveVolume RemoveCgroup Evicted"},
-		"nothing is left":               {gone(small, done), "Evicted"},
+		"all leftovers removed":         {gone(small, done), "Evicted"},
 		"evicted again":                 {func(in *Input) { gone(small, done)(in); in.Options.Evict = why }, "Evicted"},
 		"a restart": {
 			func(in *Input) { gone(small, done)(in); in.Options.Restart = []string{"a"} },
@@ -43,8 +43,8 @@ func TestEvicted(t *testing.T) {
 			func(in *Input) { in.Observed.Memory.Eviction = why; in.Options.Restart = []string{"a"} },
 			all + " unapplied",
 		},
-		"one that is not admitted again": {func(in *Input) { gone(small, done)(in); in.Desired = large }, "OutOfcpu rejected"},
-		"a stop of all pods leaves it":   {func(in *Input) { gone(small, done)(in); in.Options.Stop = true }, ""},
+		"not admitted after the eviction": {func(in *Input) { gone(small, done)(in); in.Desired = large }, "OutOfcpu rejected"},
+		"a stop of all pods leaves it":    {func(in *Input) { gone(small, done)(in); in.Options.Stop = true }, ""},
 		"a deletion": {func(in *Input) {
 			in.Desired = nil
 			in.Observed.Memory.Eviction = why

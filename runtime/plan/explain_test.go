@@ -230,7 +230,7 @@ func TestEditOfAFinishedPod(t *testing.T) {
 			func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) },
 			[]string{note},
 		},
-		"completed as it is now": {"", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{}},
+		"finished with the present manifest": {"", func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired) }, []string{}},
 		"no record, and completed": {
 			", command: [b]",
 			func(w *modeltest.World) { w.Memory.Completion = completed(w, w.Desired); w.Containers = nil },
@@ -344,7 +344,7 @@ func TestDebugPlanStartsOneContainer(t *testing.T) {
 		"another one starts too":   {"app=Exited", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
 		"it was there":             {"app=Running look=Exited", nil, []string{}},
 		"the sandbox is to be new": {"app=Running", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, []string{}},
-		"its image is not there": {
+		"image absent": {
 			"app=Running",
 			func(w *modeltest.World) { w.Images["i:1"] = model.Image{} },
 			[]string{
@@ -354,7 +354,7 @@ func TestDebugPlanStartsOneContainer(t *testing.T) {
 			},
 		},
 		"the network is not ready": {"app=Running", func(w *modeltest.World) { w.Runtime.NetworkReady = new(false) }, []string{}},
-		"another one is held by it": {"app=Exited", func(w *modeltest.World) {
+		"holds another container": {"app=Exited", func(w *modeltest.World) {
 			w.Memory.Backoffs["app"] = model.Backoff{Duration: time.Hour, LastUpdate: modeltest.Noon()}
 		}, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
 	} {

@@ -210,12 +210,12 @@ func TestGraceOfAStop(t *testing.T) {
 		"the user's":                 {pod: grace(40), probe: grace(7), user: grace(3), want: 3, hook: true},
 		"none":                       {pod: grace(0), want: 2},
 		"a second":                   {pod: grace(1), want: 2, hook: true},
-		"none, and the pod ends":     {pod: grace(0), ends: true, want: 2, hook: true},
-		"none, by the user":          {pod: grace(40), user: grace(0), want: 0},
-		"one, by the user":           {pod: grace(40), user: grace(1), want: 1, hook: true},
-		"it left: its own":           {pod: grace(40), record: grace(50), gone: true, want: 50, hook: true},
-		"it left: the pod's":         {pod: grace(40), gone: true, want: 40, hook: true},
-		"more than a runtime counts": {pod: grace(1 << 40), want: 1<<31 - 1, hook: true},
+		"none in a terminating pod":  {pod: grace(0), ends: true, want: 2, hook: true},
+		"zero seconds from the user": {pod: grace(40), user: grace(0), want: 0},
+		"one second from the user":   {pod: grace(40), user: grace(1), want: 1, hook: true},
+		"removed from the manifest, own grace period":        {pod: grace(40), record: grace(50), gone: true, want: 50, hook: true},
+		"removed from the manifest, grace period of the pod": {pod: grace(40), gone: true, want: 40, hook: true},
+		"more than a runtime counts":                         {pod: grace(1 << 40), want: 1<<31 - 1, hook: true},
 	} {
 		w := web(t, "  containers: [{name: app, image: i:1, lifecycle: {preStop: {exec: {command: [a]}}}}]\n", "app=Running")
 		w.Desired.Pod.Spec.TerminationGracePeriodSeconds = c.pod
@@ -292,9 +292,9 @@ func TestSandboxesAreStoppedOnce(t *testing.T) {
 		stopped []string
 		want    []string
 	}{
-		"it ended by itself": {nil, []string{"stop-sandbox-s0 SandboxNotReady"}},
-		"podctl stopped it":  {[]string{"s0"}, nil},
-		"another one":        {[]string{"s9"}, []string{"stop-sandbox-s0 SandboxNotReady"}},
+		"sandbox ended by itself": {nil, []string{"stop-sandbox-s0 SandboxNotReady"}},
+		"podctl stopped it":       {[]string{"s0"}, nil},
+		"another one":             {[]string{"s9"}, []string{"stop-sandbox-s0 SandboxNotReady"}},
 	} {
 		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxNotReady)
 		w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Stopped: c.stopped}
@@ -348,11 +348,11 @@ func TestLogsAreRemovedWithRecords(t *testing.T) {
 		set  func(w *modeltest.World)
 		want map[string]Logs
 	}{
-		"it left the manifest": {
+		"removed from the manifest": {
 			func(w *modeltest.World) { w.States("gone=Exited") },
 			map[string]Logs{"remove-gone-0-of-s0": RemoveOwnLogs},
 		},
-		"it never started": {
+		"never started": {
 			func(w *modeltest.World) { w.Container("s0", "app", 1, model.Created) },
 			map[string]Logs{"remove-app-1-of-s0": RemoveOwnLogs},
 		},

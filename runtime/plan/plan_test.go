@@ -163,7 +163,7 @@ func TestMake(t *testing.T) {
 				"remove-log-0-of-s0 RemovedFromSpec after stop-log-0-of-s0",
 			},
 		},
-		"nothing starts before all that stops has ended": {
+		"starts wait for all stops": {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.Running(d)
 				w.Container("s0", "old", 0, model.Running)
@@ -222,7 +222,7 @@ func TestMake(t *testing.T) {
 				"remove-app-0-of-s0 Superseded after check-app",
 			},
 		},
-		"what a newer record has outlived is stopped": {
+		"superseded containers are stopped": {
 			world: func(d *podspec.Desired) *modeltest.World {
 				w := modeltest.Running(d)
 				w.Container("s0", "app", 1, model.Running)

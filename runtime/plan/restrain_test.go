@@ -56,12 +56,12 @@ func TestMissingReferencesHoldAStart(t *testing.T) {
 			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
 				"or add it with --configmap FILE",
 		}},
-		"a ConfigMap of one that runs": {"app=Running x=Running", missingRef, "", nil, []string{
+		"ConfigMap of a running container": {"app=Running x=Running", missingRef, "", nil, []string{
 			"keep app", "keep x",
 			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
 				"or add it with --configmap FILE",
 		}},
-		"a ConfigMap of one that has ended": {"app=Running x=Exited", missingRef, "", nil, []string{
+		"ConfigMap of an exited container": {"app=Running x=Exited", missingRef, "", nil, []string{
 			"keep app",
 			"hold x CreateContainerConfigError: ConfigMap default/none is missing: apply a file that has it, " +
 				"or add it with --configmap FILE",
@@ -143,14 +143,14 @@ func TestKnownFaultsHold(t *testing.T) {
 			"hold x CreateContainerConfigError: so it is",
 		},
 		"of an image that is pulled": {map[string]model.Fault{"x": ofImage}, always, Options{}, "start x"},
-		"of one that the user pulls": {map[string]model.Fault{"x": ofImage}, "", Options{PullPolicy: "Always"}, "start x"},
-		"of one that the user pulls not": {
+		"image that the user pulls":  {map[string]model.Fault{"x": ofImage}, "", Options{PullPolicy: "Always"}, "start x"},
+		"image that the user does not pull": {
 			map[string]model.Fault{"x": ofImage},
 			always,
 			Options{PullPolicy: "Never"},
 			"hold x CreateContainerConfigError: so it is",
 		},
-		"its own, and an image is pulled": {
+		"own image pulled": {
 			map[string]model.Fault{"x": fault},
 			always,
 			Options{},
@@ -184,10 +184,10 @@ func TestKnownFaultsHoldAPod(t *testing.T) {
 		faults map[string]model.Fault
 		want   string
 	}{
-		"a new pod":             {"", ofSandbox, "hold  CreatePodSandboxError: so it is"},
-		"a new pod's volumes":   {"", ofVolume, "hold  FailedMount: so it is"},
-		"one that is recreated": {"app=Running x=Running", ofSandbox, "hold  CreatePodSandboxError: so it is"},
-		"its volumes":           {"app=Running x=Running", ofVolume, "hold  FailedMount: so it is"},
+		"a new pod":           {"", ofSandbox, "hold  CreatePodSandboxError: so it is"},
+		"a new pod's volumes": {"", ofVolume, "hold  FailedMount: so it is"},
+		"recreated pod":       {"app=Running x=Running", ofSandbox, "hold  CreatePodSandboxError: so it is"},
+		"its volumes":         {"app=Running x=Running", ofVolume, "hold  FailedMount: so it is"},
 	} {
 		w := modeltest.New(modeltest.Load(t, ladderPod(podspec.Regular, "Always", "")))
 		if c.states != "" {

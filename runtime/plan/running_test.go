@@ -68,7 +68,7 @@ func TestLadder(t *testing.T) {
 			"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed",
 		}, nil},
 		"its liveness passed": {probes, probes, passed, Options{}, []string{"keep x: Running"}, nil},
-		"it failed long ago":  {probes, probes, stale, Options{}, []string{"keep x: Running", "hold x: ProbeStale"}, nil},
+		"stale failure":       {probes, probes, stale, Options{}, []string{"keep x: Running", "hold x: ProbeStale"}, nil},
 		"and was probed since": {probes, probes, stale, Options{ProbedSince: modeltest.Noon().Add(-time.Hour)}, []string{
 			"kill x-0-of-s0: LivenessFailed liveness probe failed: refused", "start x: LivenessFailed",
 		}, nil},
