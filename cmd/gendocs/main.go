@@ -139,8 +139,8 @@ func fieldsPage() string {
 		"| next start | the edit takes effect when a container starts the next time |\n" +
 		"| new pod | the edit takes effect after you have deleted the pod and applied it again |\n" +
 		"| none | the edit does not change a running pod |\n\n" +
-		"*In a cluster* is the support for pods of an API server, where it differs. The node rejects a pod that uses a\n" +
-		"*refused* field, with the reason `UnsupportedPodFeature`.\n\n" +
+		"*In a cluster* is the support for pods of an API server, where it differs. " +
+		"The node rejects a pod that uses a\n*refused* field, with the reason `UnsupportedPodFeature`.\n\n" +
 		"| field | support | change | needs | why | in a cluster |\n|---|---|---|---|---|---|\n")
 	rows := fields.All()
 	slices.SortFunc(rows, func(a, b fields.Field) int { return strings.Compare(a.Path, b.Path) })
