@@ -37,7 +37,7 @@ func (l *life) deliverAll() {
 // TestShutdownWaitsForDeletions checks that a shutdown waits for pods that are being deleted, and not for those that
 // would be recreated afterwards.
 func TestShutdownWaitsForDeletions(t *testing.T) {
-	for name, again := range map[string]bool{"gone": false, "anew": true} {
+	for name, again := range map[string]bool{"gone": false, "applied again": true} {
 		t.Run(name, func(t *testing.T) {
 			l := newStill(t)
 			l.makes("a", "a1")

@@ -75,8 +75,8 @@ func TestTargets(t *testing.T) {
 			t.Errorf("check of %s: %v", name, err)
 		}
 	}
-	x.outputs.setStarted("a", "anew")
-	if got, err := x.target("a"); got != "anew" || err != nil {
+	x.outputs.setStarted("a", "new")
+	if got, err := x.target("a"); got != "new" || err != nil {
 		t.Errorf("container started in this pass: %q, %v", got, err)
 	}
 }

@@ -57,7 +57,7 @@ func TestDeletedLogs(t *testing.T) {
 	if err := pod.Logs("default", "web.a").Archive(time.Date(2026, 5, 4, 1, 2, 3, 0, time.UTC)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(l.DeletedLogs().Dir(), "of-somebody"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(l.DeletedLogs().Dir(), "of-another-program"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	logs, err := l.DeletedLogs().List()
