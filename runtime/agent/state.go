@@ -40,7 +40,7 @@ type loopState struct {
 }
 
 func newLoopState(w World, s Settings, resolved func()) *loopState {
-	byUID := map[string]bool{}
+	byUID := map[string]bool{podspec.OwnerAPI: true}
 	for _, source := range s.Sources {
 		byUID[source.Name()] = source.Rules().UIDs
 	}

@@ -443,6 +443,17 @@ func TestSourcesAreReadOneByOne(t *testing.T) {
 	}
 }
 
+// TestWithoutAnAPIServer checks that in an agent without the API server, its stored pods stay, and files do not wait for
+// their names.
+func TestWithoutAnAPIServer(t *testing.T) {
+	l := newLedger(Pods, "one")
+	l.expect("one: web/b")
+	got := textOf(l.Decide(time.Unix(1000, 0), stored("api: web/a", "api: db/c~5")))
+	if want := "db/c ends in 5, web/a stays, web/b of one"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestTakeovers checks that the takeover of a resource applied by hand is noted once. That of a workload's pod is not
 // noted: it belongs to the workload.
 func TestTakeovers(t *testing.T) {
