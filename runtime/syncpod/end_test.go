@@ -1,6 +1,7 @@
 package syncpod
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
@@ -180,5 +181,36 @@ func TestEndsAreShort(t *testing.T) {
 	l.apply(full)
 	if o := l.end(full, 0); *o.Plan.Steps[0].GracePeriodSeconds != plan.ShortestStop || l.checkpoint(full).End.GracePeriodSeconds != 1 {
 		t.Errorf("%d s, record %+v", *o.Plan.Steps[0].GracePeriodSeconds, l.checkpoint(full).End)
+	}
+}
+
+// TestEndCutAtEveryStep checks that the next passes finish an end whose pass was cut off at any of its steps, and that
+// the end that has begun stays recorded.
+func TestEndCutAtEveryStep(t *testing.T) {
+	for cut := 1; ; cut++ {
+		l := newLab(t, "i:1", "i:2")
+		l.server.Behave("a", runtimetest.Behaviour{Graceful: true})
+		l.apply(full)
+		events, isCut := 0, false
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			opts := executor.Options{Options: plan.Options{End: true, GracePeriod: new(int64(1))}, Watched: true}
+			opts.Report = func(executor.Event) {
+				if events++; events == cut {
+					isCut = true
+					cancel()
+				}
+			}
+			_, _ = l.Apply(ctx, loadPod(t, full), opts)
+			cancel()
+		}
+		if c := l.checkpoint(full); c.End == nil || c.End.GracePeriodSeconds != 1 {
+			t.Errorf("cut at event %d: record %+v", cut, c.End)
+		}
+		l.endAll(full, 1)
+		l.checkEnded(full, v1.PodSucceeded, 0, "Completed")
+		if !isCut {
+			return
+		}
 	}
 }
