@@ -59,6 +59,15 @@ $(BIN)/tags: FORCE
 $(PODCTL): $(SOURCES) $(BIN)/tags
 	$(call quiet,building podctl (first time: about 4 minutes)) $(BUILD) -o $@ ./cmd/podctl
 
+# NODE is a program of its own, so that other commands do not pay for the clients of an API server.
+NODE := $(BIN)/podctl-node
+
+.PHONY: build-node
+build-node: $(NODE) ## Build bin/podctl-node, which podctl agent --kubeconfig runs
+
+$(NODE): $(SOURCES) $(BIN)/tags
+	$(call quiet,building podctl-node (first time: about 5 minutes)) $(BUILD) -o $@ ./cmd/podctl-node
+
 .PHONY: images
 images: $(IMAGES) ## Build the pause and demo images
 

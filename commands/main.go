@@ -8,17 +8,26 @@ import (
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/agent/daemon"
 )
 
 // Env is the environment of one podctl: its streams, clock and variables.
 type Env = terminal.Env
 
+// Join connects an agent to a cluster.
+type Join = daemon.Join
+
 // System returns the environment of the process.
 func System() *Env { return terminal.System() }
 
 // Main runs one command line and returns the exit code of the process.
-func Main(ctx context.Context, env *Env, args []string) int {
+func Main(ctx context.Context, env *Env, args []string) int { return NodeMain(ctx, env, args, nil) }
+
+// NodeMain is Main of a program that can join a cluster. If join is nil, `podctl agent --kubeconfig FILE` replaces the
+// process with the program podctl-node.
+func NodeMain(ctx context.Context, env *Env, args []string, join Join) int {
 	p := newProgram(env)
+	p.join = join
 	root := p.root() //nolint:contextcheck // cobra passes the context to the commands
 	root.SetArgs(args)
 	if completion.Requested(args) {

@@ -26,6 +26,8 @@ type program struct {
 	cancel  context.CancelFunc
 	// agent is the command with its own section in configuration files.
 	agent *cobra.Command
+	// join connects an agent to a cluster. It is nil in a program that cannot.
+	join Join
 }
 
 func newProgram(env *Env) *program { return &program{sess: session.New(env)} }
@@ -77,7 +79,7 @@ func (p *program) root() *cobra.Command {
 	)
 	p.sess.Flags.Register(root.PersistentFlags())
 	p.profile.Register(root.PersistentFlags())
-	p.agent = agent.New(p.sess)
+	p.agent = agent.New(p.sess, agent.Program{Version: version, Join: p.join})
 	addCommands(root, p.sess, p.agent)
 	root.SetHelpCommandGroupID(groupUpkeep)
 	return root

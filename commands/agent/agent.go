@@ -38,6 +38,7 @@ type agentOptions struct {
 	keep        housekeepingOptions
 	eviction    evictionOptions
 	admission   config.Admission
+	cluster     clusterOptions
 	listen      string
 	// from has the sources from the configuration file. They apply if the command line has none.
 	from []string
@@ -47,9 +48,17 @@ type agentOptions struct {
 	signals signals
 }
 
+// Program is the program that the command is part of.
+type Program struct {
+	Version string
+	// Join connects to a cluster. It is nil in a program that cannot.
+	Join daemon.Join
+}
+
 // New returns the command `podctl agent`.
-func New(sess *session.Session) *cobra.Command {
+func New(sess *session.Session, program Program) *cobra.Command {
 	o := &agentOptions{}
+	o.Version, o.Join = program.Version, program.Join
 	cmd := &cobra.Command{
 		Use:   "agent [flags] [PATH|URL...]",
 		Short: "Keep pods running as their manifests describe",
@@ -77,11 +86,18 @@ func New(sess *session.Session) *cobra.Command {
 			if o.show {
 				return terminal.WriteDocument(sess.IO.Out, "json", now)
 			}
-			o.signals = receiveSignals()
-			if err := o.complete(sess, args, now); err != nil {
+			var err error
+			if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
 				return err
 			}
-			err := daemon.Run(cmd.Context(), o.Settings)
+			if o.Cluster != nil && o.Join == nil {
+				return becomeNode()
+			}
+			o.signals = receiveSignals()
+			if err = o.complete(sess, args, now); err != nil {
+				return err
+			}
+			err = daemon.Run(cmd.Context(), o.Settings)
 			if errors.Is(err, daemon.ErrRestart) {
 				return o.signals.restart()
 			}
@@ -108,6 +124,7 @@ func (o *agentOptions) register(f *pflag.FlagSet) {
 	o.keep.addTo(f)
 	o.eviction.addTo(f)
 	o.admission.Register(f, true)
+	o.cluster.addTo(f)
 	f.StringVar(&o.listen, "listen", "",
 		"Address to serve /healthz, /readyz and /metrics on over plain HTTP: ADDRESS:PORT, or :PORT for 127.0.0.1")
 	f.BoolVar(&o.StopAtEnd, "stop-pods", false, "Stop all pods when the agent stops")

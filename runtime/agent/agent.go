@@ -173,7 +173,11 @@ func (a *Agent) Run(ctx context.Context) error {
 func (a *Agent) watch(ctx context.Context) {
 	notify := func(e pleg.Event) { a.inbox.post(ctx, func() { a.handleRuntimeEvent(&e) }) }
 	generator := pleg.New(a.world.Client, cmp.Or(a.settings.Events, pleg.Usual()), notify)
-	generator.Relisted, generator.Exits = a.metrics.Relisted, a.world.Exits
+	generator.Exits = a.world.Exits
+	generator.Relisted = func(at time.Time, took time.Duration) {
+		a.facts.relisted.Store(&at)
+		a.metrics.Relisted(at, took)
+	}
 	go generator.Run(ctx)
 	for _, s := range a.settings.Sources {
 		to := make(chan chan struct{})

@@ -16,6 +16,7 @@
 //	status.go     the status
 //	pods.go       the list of pods
 //	measures.go   the metrics of passes
+//	facts.go      the facts of the node for readers outside the loop
 //
 // Its packages: podworkers (when each pod gets a pass), sources (the wanted pods), owner (which source a pod belongs
 // to), declared (the other objects of sources), probers (when each probe runs), pleg (events of the runtime),

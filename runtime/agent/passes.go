@@ -86,8 +86,8 @@ func (m *passMaker) ifStillOwned(ref model.PodRef) func(*state.Checkpoint) error
 	}
 }
 
-// ifStillEnds returns a precondition that stops the end of a pod whose deletion has begun, or that a user has applied by
-// hand in the meantime.
+// ifStillEnds returns a precondition that stops the end of a pod whose deletion has begun, or that a user has applied
+// by hand in the meantime.
 func (m *passMaker) ifStillEnds(ref model.PodRef) func(*state.Checkpoint) error {
 	return func(c *state.Checkpoint) error {
 		if c.Deletion != nil {

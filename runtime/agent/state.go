@@ -30,9 +30,11 @@ type loopState struct {
 	last    map[types.UID]lastPass
 	// conditions are the pressure conditions of the node.
 	conditions []v1.NodeConditionType
-	runtime    runtimeState
-	started    time.Time
-	ready      bool
+	// facts are the facts of the node for readers outside the loop.
+	facts   *nodeFacts
+	runtime runtimeState
+	started time.Time
+	ready   bool
 	// next is when a pass is due, as begin has computed it. It is zero if none is. It is valid while nextIsValid is
 	// set: until an event that could lead to a pass.
 	next        time.Time
@@ -50,7 +52,7 @@ func newLoopState(w World, s Settings, resolved func()) *loopState {
 	return &loopState{
 		settings: s, world: w, inbox: make(inbox), log: newLogger(s.Log), metrics: newAgentMetrics(w.Client, s.Now),
 		workers: workers, reconciler: newReconciler(workers, s.Sources, s.Applied, w.Records.Read, resolved),
-		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{},
+		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{}, facts: &nodeFacts{},
 	}
 }
 

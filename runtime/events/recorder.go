@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Listener is notified of the new events of a pod, without values of Secrets. Each is one occurrence at its time Last. A
-// listener must not block, because a pass or a probe calls it.
+// Listener is notified of the new events of a pod, without values of Secrets. Each is one occurrence at its time Last.
+// A listener must not block, because a pass or a probe calls it.
 type Listener func(pod model.PodRef, events []state.PodEvent)
 
 // Recorder collects events with a kubelet's reasons and spans of time for a pod, until Write adds them to the pod's

@@ -16,8 +16,8 @@ func (e *End) Again(next Deletion) *End {
 	return &End{Deletion: *e.Deletion.Again(next), Done: e.Done}
 }
 
-// Leaving returns the deletion of the pod that has begun, or the end that comes before it. It returns nil for a pod that
-// stays.
+// Leaving returns the deletion of the pod that has begun, or the end that comes before it. It returns nil for a pod
+// that stays.
 func (m *Memory) Leaving() *Deletion {
 	if m.Deletion == nil && m.End != nil {
 		return &m.End.Deletion

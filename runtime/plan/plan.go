@@ -59,9 +59,9 @@ type Options struct {
 	// Evict ends the pod to free its resources, until its manifest changes or a user restarts it; nil if the pod is not
 	// evicted.
 	Evict *model.Eviction
-	// End ends the pod for good because its source is deleting it, within GracePeriod: containers and sandboxes end, and
-	// volumes and the cgroup are removed. The records, logs and the checkpoint stay until the pod is deleted. Once the
-	// end has begun, every later pass continues it.
+	// End ends the pod for good because its source is deleting it, within GracePeriod: containers and sandboxes end,
+	// and volumes and the cgroup are removed. The records, logs and the checkpoint stay until the pod is deleted. Once
+	// the end has begun, every later pass continues it.
 	End bool
 	// RemoveVolumes also removes volumes that outlive their pod, on deletion.
 	RemoveVolumes bool

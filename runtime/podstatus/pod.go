@@ -191,8 +191,8 @@ func (p *Pod) Over() bool {
 	return p.Phase == v1.PodSucceeded || p.Phase == v1.PodFailed || p.DeadlineExceeded()
 }
 
-// DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod was first applied. The end of the pod
-// stops the time.
+// DeadlineExceeded reports whether activeDeadlineSeconds have passed since the pod was first applied. The end of the
+// pod stops the time.
 func (p *Pod) DeadlineExceeded() bool {
 	deadline, until := p.Deadline(), p.Now
 	if end := p.Observed.Memory.End; end != nil {

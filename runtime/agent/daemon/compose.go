@@ -32,6 +32,8 @@ type daemon struct {
 	evictor     *eviction.Manager
 	// restart receives a value when the configuration has changed.
 	restart chan struct{}
+	// cluster is the cluster that the machine is a node of. It is nil without one.
+	cluster Cluster
 }
 
 // agent creates the agent. The source of workloads stores the workloads and objects of the other sources.
@@ -64,6 +66,10 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 		s.Sources = append(s.Sources, workloads.Wrap(one))
 	}
 	s.Sources = append(s.Sources, workloads)
+	if d.cluster != nil {
+		s.Sources = append(s.Sources, d.cluster.Source())
+		s.Listeners = append(s.Listeners, d.cluster.HandleEvent)
+	}
 	a := agent.New(agent.World{
 		Passes:  d.engine.Pods,
 		Records: agent.Checkpoints{Layout: d.Layout, Ignores: workloads.Ignores},

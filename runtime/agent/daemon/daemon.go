@@ -40,6 +40,11 @@ type Settings struct {
 	// Admission admits pods as a kubelet does. If nil, every pod is admitted. NodeLabels are the labels of the node.
 	Admission  *admission.Settings
 	NodeLabels map[string]string
+	// Cluster and Join make the machine a node of a cluster. They are nil for an agent without one.
+	Cluster *ClusterSettings
+	Join    Join
+	// Version is the version of podctl.
+	Version string
 	// AllowKubelet allows a kubelet on the same runtime, AllowOtherAgent another agent.
 	AllowKubelet, AllowOtherAgent bool
 	// Parallel is the maximum number of passes that change something at the same time.
@@ -102,6 +107,9 @@ func Run(ctx context.Context, s Settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
+	if err = d.join(); err != nil {
+		return err
+	}
 	d.housekeeper = d.newHousekeeper()
 	d.evictor = d.newEvictor()
 	d.Agent = d.agent(ctx)

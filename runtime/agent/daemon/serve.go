@@ -39,6 +39,9 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 			return api.ServePublic(serving, public, d.Listen.Host, d)
 		})
 	}
+	if d.cluster != nil {
+		serveInParallel("the node's server cannot be served", func() error { return d.cluster.Run(serving, d.Agent) })
+	}
 	go d.reloadOnSignals(serving)
 	go watchdog(serving, d.Agent)
 	go d.keepServices(serving)

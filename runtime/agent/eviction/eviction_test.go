@@ -17,20 +17,16 @@ func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "",
 		"memory.available<150Mi": "memory.available<150Mi",
-		Default: "memory.available<100Mi nodefs.available<10 nodefs.inodesFree<5 " +
-			"imagefs.available<15 imagefs.inodesFree<5",
-		" nodefs.available < 10.5% , memory.available<1Gi": "memory.available<1Gi nodefs.available<10.5",
+		Default: "memory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% " +
+			"imagefs.available<15% imagefs.inodesFree<5%",
+		" nodefs.available < 10.5% , memory.available<1Gi": "memory.available<1Gi nodefs.available<10.5%",
 		"memory.available<0%,imagefs.available<100%":       "",
-		"pid.available<1k,imagefs.inodesFree<0.5%":         "imagefs.inodesFree<0.5 pid.available<1k",
+		"pid.available<1k,imagefs.inodesFree<0.5%":         "imagefs.inodesFree<0.5% pid.available<1k",
 	} {
 		all, err := Parse(text)
 		var got []string
 		for _, one := range all {
-			value := fmt.Sprint(one.Percent)
-			if one.Quantity != nil {
-				value = one.Quantity.String()
-			}
-			got = append(got, string(one.Signal)+"<"+value)
+			got = append(got, string(one.Signal)+"<"+one.Value())
 		}
 		if err != nil || strings.Join(got, " ") != want {
 			t.Errorf("%q: %v %v", text, got, err)

@@ -70,6 +70,14 @@ type Threshold struct {
 	Percent  float32
 }
 
+// Value returns the amount in the syntax of the flag, such as 100Mi or 10%.
+func (t *Threshold) Value() string {
+	if t.Quantity != nil {
+		return t.Quantity.String()
+	}
+	return strconv.FormatFloat(float64(t.Percent), 'f', -1, 32) + "%"
+}
+
 // Parse parses thresholds such as memory.available<100Mi,nodefs.available<10%. A signal that is not named has no
 // threshold, as in the kubelet's flag --eviction-hard. 0% and 100% also mean no threshold.
 func Parse(text string) ([]Threshold, error) {

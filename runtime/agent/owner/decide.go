@@ -21,8 +21,8 @@ type Decision struct {
 	Wanted []Resource
 	// Held are pods without effect, because a pod that was applied by hand has their name.
 	Held []Held
-	// Ending are the pods that their source deletes. Each ends for good, and is deleted once its source does not have it
-	// any more.
+	// Ending are the pods that their source deletes. Each ends for good, and is deleted once its source does not have
+	// it any more.
 	Ending []Ending
 	// Kept are other stored resources that stay as they are. Deleted are those to delete. The rest is not
 	// touched.

@@ -57,8 +57,8 @@ func (l *Ledger) Add(s sources.Source) {
 // Owns reports whether a source is in the ledger.
 func (l *Ledger) Owns(source string) bool { return source != "" && slices.Contains(l.Order, source) }
 
-// ByUID reports whether UIDs identify the pods of a source. Such a pod neither has nor waits for a name. That is true of
-// the pods of the API server also in an agent that does not have this source.
+// ByUID reports whether UIDs identify the pods of a source. Such a pod neither has nor waits for a name. That is true
+// of the pods of the API server also in an agent that does not have this source.
 func (l *Ledger) ByUID(source string) bool { return l.rules[source].UIDs || source == podspec.OwnerAPI }
 
 // Complete reports whether every source of named resources has been read completely at least once. An API server that

@@ -86,7 +86,8 @@ func (s *Sender) Pod(pod *v1.Pod, events []state.PodEvent) {
 
 // Node sends an event of this node. kind is Normal or Warning.
 func (s *Sender) Node(kind, reason, message string) {
-	s.add(nodeReference(s.Settings.Node), &state.PodEvent{Type: state.EventType(kind), Reason: reason, Message: message})
+	event := &state.PodEvent{Type: state.EventType(kind), Reason: reason, Message: message}
+	s.add(nodeReference(s.Settings.Node), event)
 }
 
 // Wake reports that the API server responds again. The events that wait are sent at once.

@@ -10,8 +10,8 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 )
 
-// wording is what a condition of pressure has and sends: the reason and the message of its status, and the reason of the
-// event when it begins or ends.
+// wording is what a condition of pressure has and sends: the reason and the message of its status, and the reason of
+// the event when it begins or ends.
 type wording struct {
 	condition      v1.NodeConditionType
 	pressed, other words

@@ -17,7 +17,8 @@ import (
 )
 
 // heartbeatTimeout limits one request of a heartbeat. A request in a lost connection would otherwise let the lease
-// expire. A request that times out is repeated, and changes nothing on this machine (kubelet: nodeStatusUpdateFrequency).
+// expire. A request that times out is repeated, and changes nothing on this machine (kubelet:
+// nodeStatusUpdateFrequency).
 const heartbeatTimeout = 10 * time.Second
 
 // Heartbeat is a client with connections of its own, so that the requests of other packages do not delay a heartbeat.

@@ -76,7 +76,8 @@ func (s *RuntimeState) Causes(now, relisted time.Time, shutdown bool) []string {
 	// The age has whole minutes, because a message that changes every time is sent every time.
 	age := now.Sub(relisted)
 	add(!relisted.IsZero() && age > relistedWithin,
-		"PLEG is not healthy: pleg was last seen active %v ago; threshold is %v", age.Truncate(time.Minute), relistedWithin)
+		"PLEG is not healthy: pleg was last seen active %v ago; threshold is %v",
+		age.Truncate(time.Minute), relistedWithin)
 	add(s.Runtime != "", "%s", s.Runtime)
 	network := s.Network
 	if s.Facts == nil {

@@ -124,6 +124,8 @@ func ordered(conditions []v1.NodeCondition) []v1.NodeCondition {
 	for i := range all {
 		all[i].LastHeartbeatTime = metav1.Time{}
 	}
-	slices.SortStableFunc(all, func(a, b v1.NodeCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
+	slices.SortStableFunc(all, func(a, b v1.NodeCondition) int {
+		return strings.Compare(string(a.Type), string(b.Type))
+	})
 	return all
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Settings configure a source. Every field but Changed and Listed is required.
+// Settings configure a source. Every field but Registered, Changed and Listed is required.
 type Settings struct {
 	// Name is the name of the source in messages and records.
 	Name string
@@ -32,6 +32,8 @@ type Settings struct {
 	Load func(*v1.Pod) (*podspec.Desired, error)
 	// Known reports whether a pod has a record on this machine. A pod without one that has already ended never runs.
 	Known func(types.UID) bool
+	// Registered is closed when the Node is registered. The source reads nothing before. If nil, it does not wait.
+	Registered <-chan struct{}
 	// Changed is called with each pod whose copy has changed, Listed after each list. They must not block.
 	Changed func(types.UID)
 	Listed  func()
@@ -87,7 +89,16 @@ func (s *Source) Listed() bool {
 func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
 	var reflector sync.WaitGroup
 	defer reflector.Wait()
-	reflector.Go(func() { s.reflector().RunWithContext(ctx) })
+	reflector.Go(func() {
+		if s.settings.Registered != nil {
+			select {
+			case <-s.settings.Registered:
+			case <-ctx.Done():
+				return
+			}
+		}
+		s.reflector().RunWithContext(ctx)
+	})
 	for {
 		select {
 		case <-ctx.Done():

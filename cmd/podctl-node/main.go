@@ -1,0 +1,22 @@
+// Command podctl-node is podctl with the code that makes an agent a node of a cluster. `podctl agent --kubeconfig FILE`
+// runs it. It is a program of its own so that no other command pays for the clients of an API server.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	_ "github.com/podctl/podctl/cmd/podctl/early"
+	_ "github.com/podctl/podctl/cmd/podctl/early/podtypes"
+	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/runtime/cluster/node"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(commands.NodeMain(ctx, commands.System(), os.Args[1:], node.Join))
+}

@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/agent/daemon"
+)
+
+// clusterOptions make the machine a node of a cluster. Names and defaults are the kubelet's.
+type clusterOptions struct {
+	daemon.ClusterSettings
+
+	ips           []string
+	taints        []string
+	authorization string
+	// flags are those that have no effect without --kubeconfig.
+	flags *pflag.FlagSet
+}
+
+// The modes of authorization.
+const (
+	alwaysAllow = "AlwaysAllow"
+	// localOnly allows only requests from this machine.
+	localOnly = ""
+)
+
+func (o *clusterOptions) addTo(set *pflag.FlagSet) {
+	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "Run as a node of the cluster that this file describes")
+	o.flags = pflag.NewFlagSet("cluster", pflag.ContinueOnError)
+	f := o.flags
+	f.StringVar(&o.NodeName, "node-name", "", "Name of the Node (default: the host name in lower case)")
+	f.StringSliceVar(&o.ips, "node-ip", nil,
+		"Addresses of the Node, at most one per IP family (default: the address of the default route)")
+	f.StringSliceVar(&o.taints, "register-with-taints", nil,
+		"Taints for a Node that does not exist yet, such as dedicated=db:NoSchedule")
+	f.StringVar(&o.ProviderID, "provider-id", "",
+		"ID that a cloud provider gives the machine, for a Node that does not exist yet")
+	f.StringVar(&o.Server.Address, "address", "", "Address of the node's server (default: all addresses)")
+	f.IntVar(&o.Server.Port, "port", 10250, "Port of the node's server")
+	f.StringVar(&o.Server.CertFile, "tls-cert-file", "",
+		"Certificate of the node's server (default: a self-signed one)")
+	f.StringVar(&o.Server.KeyFile, "tls-private-key-file", "", "Private key of --tls-cert-file")
+	f.StringVar(&o.authorization, "authorization-mode", localOnly,
+		"Authorization of requests to the node's server: AlwaysAllow; without it, the server listens on 127.0.0.1 only")
+	set.AddFlagSet(f)
+}
+
+// settings checks the flags and returns the settings of the cluster. They are nil without --kubeconfig. labels are the
+// labels of the node.
+func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSettings, error) {
+	if o.Kubeconfig == "" {
+		return nil, o.checkUnused()
+	}
+	s := o.ClusterSettings
+	s.Labels = labels
+	switch {
+	case o.authorization != alwaysAllow && o.authorization != localOnly:
+		return nil, exit.Usagef("--authorization-mode %s: must be %s or empty", o.authorization, alwaysAllow)
+	case (s.Server.CertFile == "") != (s.Server.KeyFile == ""):
+		return nil, exit.Usagef("--tls-cert-file and --tls-private-key-file belong together")
+	case s.Server.Port < 1 || s.Server.Port > 65535:
+		return nil, exit.Usagef("--port %d: must be between 1 and 65535", s.Server.Port)
+	}
+	s.Server.AlwaysAllow = o.authorization == alwaysAllow
+	if problems := validation.IsDNS1123Subdomain(s.NodeName); s.NodeName != "" && len(problems) > 0 {
+		return nil, exit.Usagef("--node-name %s: %s", s.NodeName, problems[0])
+	}
+	var err error
+	if s.NodeIPs, err = addresses(o.ips); err != nil {
+		return nil, err
+	}
+	s.Taints, err = taints(o.taints)
+	return &s, err
+}
+
+// checkUnused returns an error if a flag is set that has no effect without --kubeconfig.
+func (o *clusterOptions) checkUnused() (err error) {
+	o.flags.VisitAll(func(f *pflag.Flag) {
+		if f.Value.String() != f.DefValue {
+			err = errors.Join(err, exit.Usagef("--%s needs --kubeconfig", f.Name))
+		}
+	})
+	return err
+}
+
+// addresses parses the addresses of the node.
+func addresses(texts []string) (all []netip.Addr, err error) {
+	for _, text := range texts {
+		ip, parseErr := netip.ParseAddr(strings.TrimSpace(text))
+		switch {
+		case parseErr != nil:
+			return nil, exit.Usagef("--node-ip %s: it is not an IP address", text)
+		case ip.IsUnspecified() || ip.IsMulticast() || ip.IsLoopback() || ip.IsLinkLocalUnicast():
+			return nil, exit.Usagef("--node-ip %s: other machines cannot reach it", text)
+		}
+		for _, other := range all {
+			if other.Is4() == ip.Is4() {
+				return nil, exit.Usagef("--node-ip: %s and %s are of the same family", other, ip)
+			}
+		}
+		all = append(all, ip)
+	}
+	return all, nil
+}
+
+// taints parses taints of the form KEY=VALUE:EFFECT or KEY:EFFECT.
+func taints(texts []string) (all []v1.Taint, err error) {
+	for _, text := range texts {
+		pair, effect, found := strings.Cut(text, ":")
+		key, value, _ := strings.Cut(pair, "=")
+		taint := v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}
+		problems := append(validation.IsQualifiedName(key), validation.IsValidLabelValue(value)...)
+		switch taint.Effect {
+		case v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute:
+		default:
+			problems = append(problems, "the effect must be NoSchedule, PreferNoSchedule or NoExecute")
+		}
+		if !found || len(problems) > 0 {
+			return nil, exit.Usagef("--register-with-taints %s: must be KEY=VALUE:EFFECT: %s",
+				text, strings.Join(problems, "; "))
+		}
+		all = append(all, taint)
+	}
+	return all, nil
+}
+
+// nodeProgram is the program that can join a cluster.
+const nodeProgram = "podctl-node"
+
+// becomeNode replaces this process with the program that can join a cluster.
+func becomeNode() error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(self)
+	var missing error
+	installed, built := filepath.Join(dir, "..", "lib", "podctl", nodeProgram), filepath.Join(dir, nodeProgram)
+	for _, path := range []string{installed, built} {
+		err = syscall.Exec(path, os.Args, os.Environ()) //nolint:gosec // it is installed with this program
+		if !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("starting %s: %w", path, err)
+		}
+		missing = errors.Join(missing, fmt.Errorf("%s: %w", path, err))
+	}
+	return fmt.Errorf("--kubeconfig needs the program %s (`make build-node` builds bin/%[1]s): %w",
+		nodeProgram, missing)
+}

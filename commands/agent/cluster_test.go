@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/agent/daemon"
+)
+
+// clusterOf returns the settings of a command line.
+func clusterOf(t *testing.T, args string) (*daemon.ClusterSettings, error) {
+	t.Helper()
+	o, f := &clusterOptions{}, pflag.NewFlagSet("agent", pflag.ContinueOnError)
+	o.addTo(f)
+	if err := f.Parse(strings.Fields(args)); err != nil {
+		t.Fatal(err)
+	}
+	return o.settings(map[string]string{"disk": "ssd"})
+}
+
+// TestClusterFlags checks the settings of a node.
+func TestClusterFlags(t *testing.T) {
+	if s, err := clusterOf(t, ""); s != nil || err != nil {
+		t.Errorf("without flags: %v, %v", s, err)
+	}
+	s, err := clusterOf(t, "--kubeconfig k --node-name n1 --node-ip 192.0.2.1,2001:db8::1 --register-with-taints a=b:NoSchedule,c:NoExecute "+
+		"--provider-id p --authorization-mode AlwaysAllow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Kubeconfig != "k" || s.NodeName != "n1" || s.ProviderID != "p" || s.Labels["disk"] != "ssd" || !s.Server.AlwaysAllow || s.Server.Port != 10250 {
+		t.Errorf("%+v", s)
+	}
+	if len(s.NodeIPs) != 2 || s.NodeIPs[1].String() != "2001:db8::1" {
+		t.Errorf("addresses %v", s.NodeIPs)
+	}
+	if len(s.Taints) != 2 || s.Taints[0].ToString() != "a=b:NoSchedule" || s.Taints[1].ToString() != "c:NoExecute" {
+		t.Errorf("taints %v", s.Taints)
+	}
+}
+
+// TestBadClusterFlags checks that a wrong flag is an error of use that names it.
+func TestBadClusterFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"--node-name n":                                      "--node-name needs --kubeconfig",
+		"--port 1":                                           "--port needs --kubeconfig",
+		"--kubeconfig k --node-name A_b":                     "--node-name A_b: ",
+		"--kubeconfig k --node-ip x":                         "--node-ip x: it is not an IP address",
+		"--kubeconfig k --node-ip 127.0.0.1":                 "--node-ip 127.0.0.1: other machines cannot reach it",
+		"--kubeconfig k --node-ip 192.0.2.1,192.0.2.2":       "192.0.2.1 and 192.0.2.2 are of the same family",
+		"--kubeconfig k --register-with-taints a":            "--register-with-taints a: must be KEY=VALUE:EFFECT",
+		"--kubeconfig k --register-with-taints a=b:Never":    "the effect must be",
+		"--kubeconfig k --register-with-taints =b:NoExecute": "--register-with-taints =b:NoExecute: ",
+		"--kubeconfig k --port 0":                            "--port 0: must be between",
+		"--kubeconfig k --tls-cert-file c":                   "belong together",
+		"--kubeconfig k --authorization-mode Webhook":        "--authorization-mode Webhook: must be AlwaysAllow or empty",
+	} {
+		_, err := clusterOf(t, args)
+		if usage := (*exit.UsageError)(nil); err == nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package daemon
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/eviction"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// ClusterSettings make the machine a node of a cluster.
+type ClusterSettings struct {
+	// Kubeconfig is the path of the file with the API server and the node's credentials.
+	Kubeconfig string
+	// NodeName is the name of the Node. If empty, it is the host name in lower case. NodeIPs are its addresses, at most
+	// one per family. If empty, it is the address of the default route.
+	NodeName string
+	NodeIPs  []netip.Addr
+	// Labels, Taints and ProviderID apply when the Node is created.
+	Labels     map[string]string
+	Taints     []v1.Taint
+	ProviderID string
+	// Server is where the node's server listens.
+	Server ServerSettings
+}
+
+// ServerSettings configure the node's server.
+type ServerSettings struct {
+	// Address and Port are where it listens. Without AlwaysAllow it listens on 127.0.0.1 only.
+	Address string
+	Port    int
+	// AlwaysAllow allows every request.
+	AlwaysAllow bool
+	// CertFile and KeyFile are the serving certificate. If empty, podctl signs one itself.
+	CertFile, KeyFile string
+}
+
+// Join connects to a cluster. It checks the settings, but makes no request.
+type Join func(s *ClusterSettings, m *Member) (Cluster, error)
+
+// Member is the machine that joins a cluster.
+type Member struct {
+	Engine *runtime.Engine
+	Layout state.Layout
+	// Admission and Eviction are those of the agent: the Node's allocatable resources follow from them.
+	Admission *admission.Settings
+	Eviction  []eviction.Threshold
+	// Sources are the paths and URLs of the other sources.
+	Sources []string
+	Version string
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Cluster makes an agent a node of a cluster.
+type Cluster interface {
+	// Source is the source of the pods of the API server.
+	Source() sources.Source
+	// HandleEvent is notified of what the agent does, as an agent.Listener.
+	HandleEvent(ctx context.Context, e *agent.Event)
+	// Run does the work of a node until the context ends: the Node object, the statuses of pods, and the node's server.
+	// An unreachable API server is not an error.
+	Run(ctx context.Context, a *agent.Agent) error
+}
+
+// join joins the cluster of the settings. Without one, it does nothing.
+func (d *daemon) join() (err error) {
+	if d.Cluster == nil {
+		return nil
+	}
+	m := &Member{
+		Engine: d.engine, Layout: d.Layout, Admission: d.Admission, Eviction: d.Eviction,
+		Version: d.Version, Now: d.Now, Log: d.Log,
+	}
+	for _, s := range d.Sources {
+		m.Sources = append(m.Sources, s.Name())
+	}
+	d.cluster, err = d.Join(d.Cluster, m)
+	return err
+}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"cmp"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+
+	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/cluster/nodestatus"
+	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/snapshot"
+)
+
+// manager returns the manager of the Node object.
+func (n *node) manager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodestatus.Manager, error) {
+	heartbeat, err := nodestatus.NewHeartbeat(n.client.Config)
+	if err != nil {
+		return nil, err
+	}
+	identity := machine.IdentityOf("/")
+	return nodestatus.NewManager(nodestatus.Settings{
+		Node: nodestatus.Node{
+			Name: n.NodeName, HostName: hostName(), Labels: n.Labels, Taints: n.Taints, ProviderID: n.ProviderID,
+		},
+		StateDir: n.member.Layout.Root, Client: n.client, Heartbeat: heartbeat, Random: rand.Float64, Log: n.member.Log,
+		Facts: func() nodestatus.Facts { return n.facts(a, runtime, identity) },
+		Record: func(e nodestatus.Event) {
+			n.events.Node(e.Type, e.Reason, e.Message)
+		},
+		Registered: func(now nodestatus.Record, before *nodestatus.Record) {
+			if before != nil && before.UID != now.UID {
+				n.member.Log.Warn("the Node was deleted and is registered again", slog.String("node", now.Name))
+			}
+			n.startSource()
+		},
+	}), nil
+}
+
+// facts returns the facts of the node at this moment.
+func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machine.Identity) nodestatus.Facts {
+	now, state, known := n.member.Now(), runtime.State(), a.NodeFacts()
+	settings := cmp.Or(n.member.Admission, &admission.Settings{})
+	hardware := n.member.Engine.Host.Node()
+	capacity, allocatable := settings.NodeResources(snapshot.MachineOf(&hardware).Capacity)
+	return nodestatus.Facts{
+		Addresses: nodestatus.Addresses(n.addresses(), hostName()), Port: int32(n.Server.Port),
+		Machine: identity, Version: nodestatus.Version(n.member.Version), Capacity: capacity, Allocatable: allocatable,
+		Runtime: state.Facts, Pressures: known.Pressures,
+		Causes: state.Causes(now, known.RelistedAt, false), Early: state.Early(now),
+	}
+}
+
+// addresses returns the addresses of the node as texts.
+func (n *node) addresses() []string {
+	all := make([]string, 0, len(n.NodeIPs))
+	for _, ip := range n.NodeIPs {
+		all = append(all, ip.String())
+	}
+	return all
+}
+
+// hostName returns the name of the machine in lower case. It is empty if it cannot be read.
+func hostName() string {
+	name, _ := os.Hostname()
+	return strings.ToLower(strings.TrimSpace(name))
+}

@@ -1,0 +1,174 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cluster"
+	"github.com/podctl/podctl/runtime/cluster/apievents"
+	"github.com/podctl/podctl/runtime/cluster/nodestatus"
+	"github.com/podctl/podctl/runtime/cluster/pods"
+	"github.com/podctl/podctl/runtime/cluster/statuses"
+	"github.com/podctl/podctl/runtime/kubeletapi"
+	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// node is an agent's membership in a cluster.
+type node struct {
+	*daemon.ClusterSettings
+	member *daemon.Member
+
+	client   *cluster.Client
+	source   *pods.Source
+	statuses *statuses.Manager
+	events   *apievents.Sender
+	// agent is the agent, once it runs.
+	agent atomic.Pointer[agent.Agent]
+	// registered is closed once the Node has been registered in the lifetime of the state directory.
+	registered  chan struct{}
+	startSource func()
+}
+
+var _ daemon.Join = Join
+
+// Join connects a machine to a cluster. It checks the settings and the kubeconfig, but makes no request.
+func Join(s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
+	client, err := cluster.Connect(cluster.Settings{
+		Kubeconfig: s.Kubeconfig, UserAgent: "podctl-node/" + m.Version, Now: m.Now,
+	})
+	if err != nil {
+		return nil, err
+	}
+	complete := *s
+	if err = completeSettings(&complete); err != nil {
+		return nil, err
+	}
+	if err = nodestatus.CheckName(m.Layout.Root, complete.NodeName); err != nil {
+		return nil, err
+	}
+	n := &node{ClusterSettings: &complete, member: m, client: client, registered: make(chan struct{})}
+	n.startSource = sync.OnceFunc(func() { close(n.registered) })
+	if before, _ := nodestatus.ReadRecord(m.Layout.Root); before != nil {
+		n.startSource()
+	}
+	n.source = pods.New(pods.Settings{
+		Name: podspec.OwnerAPI, Client: client.CoreV1().RESTClient(), Node: n.NodeName,
+		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered,
+		Changed:    func(uid types.UID) { n.statuses.Changed(uid) }, Listed: func() { n.statuses.Wake() }, Log: m.Log,
+	})
+	n.statuses = statuses.New(statuses.Settings{
+		Pods: n, Copies: n.source, Sender: statuses.NewClient(client.CoreV1()), Log: m.Log,
+	})
+	events, err := apievents.NewClient(client.Config)
+	if err != nil {
+		return nil, err
+	}
+	n.events = apievents.New(apievents.Settings{
+		Client: events, Check: client.Health.Check, Node: n.NodeName, Random: rand.Float64, Log: m.Log,
+	})
+	client.Health.OnReturn(n.events.Wake)
+	m.Engine.ObserveEvents(n.handlePodEvents)
+	return n, nil
+}
+
+// handlePodEvents sends events of pods of the API server. Other pods do not exist there.
+func (n *node) handlePodEvents(ref model.PodRef, events []state.PodEvent) {
+	if pod := n.source.Get(ref.UID); pod != nil {
+		n.events.Pod(pod, events)
+	}
+}
+
+// isKnown reports whether a pod has a checkpoint on this machine, or may have one.
+func (n *node) isKnown(uid types.UID) bool {
+	checkpoint, err := n.member.Layout.Pod(uid).Checkpoint().Read()
+	return err != nil || checkpoint.Applied != nil
+}
+
+// Source returns the source of the pods of the API server.
+func (n *node) Source() sources.Source { return n.source }
+
+// HandleEvent marks the pod of an event: its status may have changed.
+func (n *node) HandleEvent(_ context.Context, e *agent.Event) { n.statuses.Mark(e.Pod.UID) }
+
+// errStarting is the error of a request before the agent runs.
+var errStarting = errors.New("the agent is starting")
+
+// Shown returns the pods of the API server that the agent keeps.
+func (n *node) Shown(ctx context.Context) ([]statuses.Shown, error) {
+	a := n.agent.Load()
+	if a == nil {
+		return nil, errStarting
+	}
+	all, err := a.ShownPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var own []statuses.Shown
+	for _, p := range all {
+		if p.Desired.FromCluster() {
+			own = append(own, statuses.Shown(p))
+		}
+	}
+	return own, nil
+}
+
+// List returns pods with their status.
+func (n *node) List(ctx context.Context, all []*podspec.Desired) ([]*v1.Pod, error) {
+	return n.member.Engine.Lister.List(ctx, all)
+}
+
+// Run does the work of the node until the context ends.
+func (n *node) Run(ctx context.Context, a *agent.Agent) error {
+	n.agent.Store(a)
+	certificates, err := n.certificates()
+	if err != nil {
+		return err
+	}
+	address := kubeletapi.Address{Host: n.Server.Address, Port: n.Server.Port, AlwaysAllow: n.Server.AlwaysAllow}
+	listener, err := address.Listen(ctx, n.member.Log)
+	if err != nil {
+		return err
+	}
+	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
+		NodeName: n.NodeName, AlwaysAllow: n.Server.AlwaysAllow, Certificates: certificates,
+		Configuration: n.configuration, Now: n.member.Now, Log: n.member.Log,
+	})
+	runtime := &nodestatus.Runtime{Client: n.member.Engine.Client, Images: n.member.Engine.Client.Images}
+	manager, err := n.manager(a, runtime)
+	if err != nil {
+		return err
+	}
+	runtime.Changed = manager.Wake
+	var parts sync.WaitGroup
+	defer parts.Wait()
+	parts.Go(func() { runtime.Run(ctx) })
+	parts.Go(func() { manager.Run(ctx) })
+	parts.Go(func() { n.statuses.Run(ctx) })
+	parts.Go(func() { n.events.Run(ctx) })
+	return server.Serve(ctx, listener)
+}
+
+// certificates returns the serving certificate: that of the settings, or a self-signed one.
+func (n *node) certificates() (kubeletapi.Certificates, error) {
+	if n.Server.CertFile != "" {
+		return kubeletapi.FromFiles(n.Server.CertFile, n.Server.KeyFile, n.member.Log)
+	}
+	var ips []net.IP
+	for _, ip := range n.NodeIPs {
+		ips = append(ips, ip.AsSlice())
+	}
+	return kubeletapi.SelfSigned(n.member.Layout.Root, []string{n.NodeName}, ips, n.member.Now)
+}

@@ -1,0 +1,79 @@
+package node
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podctl/podctl/runtime/agent/daemon"
+)
+
+// completeSettings sets the name and the address of the node if the user did not.
+func completeSettings(s *daemon.ClusterSettings) error {
+	if s.NodeName == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("reading the host name: %w: set --node-name", err)
+		}
+		s.NodeName = strings.ToLower(strings.TrimSpace(host))
+	}
+	if problems := validation.IsDNS1123Subdomain(s.NodeName); len(problems) > 0 {
+		return fmt.Errorf("the host name %q cannot be the name of a Node: %s: set --node-name", s.NodeName, problems[0])
+	}
+	if len(s.NodeIPs) > 0 {
+		return nil
+	}
+	ip, err := utilnet.ChooseHostInterface()
+	if err != nil {
+		return fmt.Errorf("finding the address of the default route: %w: set --node-ip", err)
+	}
+	address, ok := netip.AddrFromSlice(ip)
+	if !ok {
+		return fmt.Errorf("the default route has the address %s: set --node-ip", ip)
+	}
+	s.NodeIPs = []netip.Addr{address.Unmap()}
+	return nil
+}
+
+// configuration returns the configuration of the node in the terms of a kubelet, for programs that read /configz.
+func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
+	socket := n.member.Engine.Client.Endpoint.Address
+	c := &kubeletconfig.KubeletConfiguration{
+		ContainerRuntimeEndpoint: socket,
+		ImageServiceEndpoint:     socket,
+		Address:                  n.Server.Address,
+		Port:                     int32(n.Server.Port), //nolint:gosec // it was checked
+		CgroupsPerQOS:            new(true),
+		CgroupDriver:             "cgroupfs",
+		CgroupRoot:               "/",
+		PodLogsDir:               n.member.Layout.LogRoot,
+		EvictionHard:             map[string]string{},
+		SystemReserved:           map[string]string{},
+		ProviderID:               n.ProviderID,
+		RegisterNode:             new(true),
+	}
+	c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+	for i := range n.member.Eviction {
+		t := &n.member.Eviction[i]
+		c.EvictionHard[string(t.Signal)] = t.Value()
+	}
+	if a := n.member.Admission; a != nil {
+		c.MaxPods = int32(a.MaxPods) //nolint:gosec // a number of pods
+		for name, q := range a.Reserved {
+			c.SystemReserved[string(name)] = q.String()
+		}
+	}
+	for _, path := range n.member.Sources {
+		if info, err := os.Stat(path); filepath.IsAbs(path) && err == nil && info.IsDir() {
+			c.StaticPodPath = path
+			break
+		}
+	}
+	return c
+}
