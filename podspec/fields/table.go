@@ -64,9 +64,16 @@ type Table struct {
 }
 
 // NewTable returns the table of All. It does not change, and all callers share it.
-func NewTable() *Table { return allRows() }
+func NewTable() *Table {
+	shared.once.Do(func() { shared.table = TableOf(All()) })
+	return shared.table
+}
 
-var allRows = sync.OnceValue(func() *Table { return TableOf(All()) }) //nolint:gochecknoglobals // never changes
+// shared is the table of All, once it was needed. Its zero value costs nothing when the program starts.
+var shared struct { //nolint:gochecknoglobals // it does not change
+	once  sync.Once
+	table *Table
+}
 
 // TableOf returns a table of rows.
 func TableOf(fields []Field) *Table {

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -199,7 +200,18 @@ func TestManyPodsAreListedAtOnce(t *testing.T) {
 	if diff := cmp.Diff(few, many[:ManyPods-1]); diff != "" || len(many[3].Status.ContainerStatuses) != 1 {
 		t.Errorf("(-few +many)\n%s", diff)
 	}
-	for method, want := range map[string]string{"ListPodSandbox": "listing all sandboxes", "ListContainers": "listing all containers"} {
+}
+
+// TestFailedLists checks that the error names the list that failed.
+func TestFailedLists(t *testing.T) {
+	for method, want := range map[string]string{
+		"ListPodSandbox": "listing all sandboxes", "ListContainers": "listing all containers",
+	} {
+		l := newLab(t, "i:1")
+		var pods []*podspec.Desired
+		for i := range ManyPods {
+			pods = append(pods, l.pod(fmt.Sprint("pod-", i)))
+		}
 		l.server.Fail(runtimetest.Fault{Method: method, Times: 1, Err: errors.New("injected failure")})
 		if found, err := l.lister.List(t.Context(), pods); found != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, %v", method, found, err)

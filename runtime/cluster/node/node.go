@@ -67,7 +67,7 @@ func Join(s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
 	n.source = pods.New(pods.Settings{
 		Name: podspec.OwnerAPI, Client: client.CoreV1().RESTClient(), Node: n.NodeName,
 		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered,
-		Changed:    func(uid types.UID) { n.statuses.Changed(uid) }, Listed: func() { n.statuses.Wake() }, Log: m.Log,
+		Changed: func(uid types.UID) { n.statuses.Changed(uid) }, Listed: func() { n.statuses.Wake() }, Log: m.Log,
 	})
 	n.statuses = statuses.New(statuses.Settings{
 		Pods: n, Copies: n.source, Sender: statuses.NewClient(client.CoreV1()), Log: m.Log,
