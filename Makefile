@@ -206,12 +206,13 @@ demo-down: build ## Remove the pod and the private containerd of demo
 ##@ Testing
 
 # What make test leaves out of the end-to-end tests: they take long, and find little that the others do not.
-# The make that test starts expands SKIP again, so each $ of the pattern is written four times.
+# The make that test starts expands SKIP again, so each $ of the pattern is written four times. The unit tests of
+# ./runtime run with the end-to-end tests of these packages.
 SLOW := agent_(after_restarts|eviction.*|faults|grace_periods|housekeeping|idle|soak|sources.*|standalone|unrest)|contract|images|killed.*|missing_image|random_faults|runtime_restart.*
 
 .PHONY: test
-test: ## Unit tests and the quick end-to-end tests
-	@$(MAKE) --no-print-directory unit SHORT=-short
+test: ## Unit tests and the quick end-to-end tests: ten minutes the first time, later less
+	@$(MAKE) --no-print-directory unit-packages unit-others SHORT=-short PACKAGES='./cmd/... ./commands/... ./podspec/... ./test/...'
 	@$(MAKE) --no-print-directory e2e SKIP='^TestE2E$$$$/^($(SLOW))$$$$|InMemory$$$$|CrashMatrix$$$$'
 
 # Each target installs what it needs. test-bare runs each of them in a bare root of its own.

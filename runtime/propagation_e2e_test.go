@@ -37,10 +37,14 @@ func TestNothingIsStoppedForAMountThatIsNotShared(t *testing.T) {
 	}
 }
 
-// mountSeparately makes a directory a separate mount until the test is over.
+// mountSeparately makes a directory a separate mount until the test is over. Where the machine shares all mounts, as
+// systemd does, a bind would be a peer of its parent, so that a later mount and unmount would change both.
 func mountSeparately(t *testing.T, dir string) {
 	t.Helper()
 	if err := unix.Mount(dir, dir, "", unix.MS_BIND, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("", dir, "", unix.MS_PRIVATE, ""); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
