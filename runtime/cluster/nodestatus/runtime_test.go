@@ -72,10 +72,12 @@ func TestRuntime(t *testing.T) {
 		expect := func(what string, statuses, lists, changed int) {
 			t.Helper()
 			synctest.Wait()
-			if fake.statuses != statuses || fake.lists != lists || fake.changed != changed {
-				t.Errorf("%s: %d, %d, %d", what, fake.statuses, fake.lists, fake.changed)
-			}
-			fake.statuses, fake.changed = 0, 0
+			fake.set(func() {
+				if fake.statuses != statuses || fake.lists != lists || fake.changed != changed {
+					t.Errorf("%s: %d, %d, %d", what, fake.statuses, fake.lists, fake.changed)
+				}
+				fake.statuses, fake.changed = 0, 0
+			})
 		}
 		time.Sleep(950 * time.Millisecond)
 		expect("down", 10, 1, 0)

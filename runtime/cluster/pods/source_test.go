@@ -112,8 +112,19 @@ type lab struct {
 	t       *testing.T
 	updates chan sources.Update
 	log     *strings.Builder
-	mu      sync.Mutex
-	changed []types.UID
+	// changed are the pods that were reported as changed. Each report wakes those who wait for changing.
+	mu       sync.Mutex
+	changing *sync.Cond
+	changed  []types.UID
+}
+
+// waitForChange waits until a pod was reported as changed.
+func (l *lab) waitForChange(uid types.UID) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !slices.Contains(l.changed, uid) {
+		l.changing.Wait()
+	}
 }
 
 func run(t *testing.T, s *server, known ...types.UID) *lab {
@@ -123,6 +134,7 @@ func run(t *testing.T, s *server, known ...types.UID) *lab {
 		t.Fatal(err)
 	}
 	l := &lab{t: t, updates: make(chan sources.Update), log: &strings.Builder{}}
+	l.changing = sync.NewCond(&l.mu)
 	l.Source = New(Settings{
 		Name: "api", Client: set.CoreV1().RESTClient(), Node: "n", Known: func(uid types.UID) bool { return slices.Contains(known, uid) },
 		Load: func(pod *v1.Pod) (*podspec.Desired, error) {
@@ -135,6 +147,7 @@ func run(t *testing.T, s *server, known ...types.UID) *lab {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.changed = append(l.changed, uid)
+			l.changing.Broadcast()
 		},
 		Log: slog.New(slog.NewTextHandler(l.log, nil)),
 	})
@@ -209,12 +222,13 @@ func TestListAndWatch(t *testing.T) {
 	if l.Get("1") != nil || l.Get("3") == nil {
 		t.Error("the copies are not those of the API server")
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if want := "spec.nodeName=n"; slices.ContainsFunc(s.selector, func(got string) bool { return got != want }) {
 		t.Errorf("requested are %q", s.selector)
 	}
-	if !slices.Contains(l.changed, "1") || !slices.Contains(l.changed, "3") {
-		t.Errorf("changed: %v", l.changed)
-	}
+	l.waitForChange("1")
+	l.waitForChange("3")
 }
 
 // TestWatchEnds checks that a source lists again after the API server has lost its history, and reports what it missed.
@@ -232,9 +246,8 @@ func TestWatchEnds(t *testing.T) {
 		Code:     http.StatusGone,
 	}}
 	l.until("a new list", func(u sources.Update) bool { return uids(u) == "2" })
-	if !slices.Contains(l.changed, "1") {
-		t.Error("the pod that is gone was not reported as changed")
-	}
+	// The pod that is gone has changed, too.
+	l.waitForChange("1")
 }
 
 // TestRefusals checks that a source without an answer reports nothing, logs the reason once, and recovers.

@@ -732,8 +732,12 @@ func TestFailuresOfManyPods(t *testing.T) {
 		refused := 0
 		c.set(func() {
 			c.broken = func(w http.ResponseWriter, _ *http.Request) bool {
-				c.set(func() { refused++ })
-				answerStatus(w, 500, metav1.StatusReasonInternalError, fmt.Sprint("failure ", refused))
+				number := 0
+				c.set(func() {
+					refused++
+					number = refused
+				})
+				answerStatus(w, 500, metav1.StatusReasonInternalError, fmt.Sprint("failure ", number))
 				return true
 			}
 		})
