@@ -112,7 +112,7 @@ type lab struct {
 	t       *testing.T
 	updates chan sources.Update
 	log     *strings.Builder
-	// changed are the pods that were reported as changed. Each report wakes those who wait for changing.
+	// changed are the pods that were reported as changed. Each report wakes the callers of waitForChange.
 	mu       sync.Mutex
 	changing *sync.Cond
 	changed  []types.UID
