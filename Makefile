@@ -211,7 +211,7 @@ demo-down: build ## Remove the pod and the private containerd of demo
 SLOW := agent_(after_restarts|eviction.*|faults|grace_periods|housekeeping|idle|soak|sources.*|standalone|unrest)|contract|images|killed.*|missing_image|random_faults|runtime_restart.*
 
 .PHONY: test
-test: ## Unit tests and the quick end-to-end tests: ten minutes the first time, later less
+test: ## Unit tests and the quick end-to-end tests: nine minutes the first time, later less
 	@$(MAKE) --no-print-directory unit-packages unit-others SHORT=-short PACKAGES='./cmd/... ./commands/... ./podspec/... ./test/...'
 	@$(MAKE) --no-print-directory e2e SKIP='^TestE2E$$$$/^($(SLOW))$$$$|InMemory$$$$|CrashMatrix$$$$'
 
