@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/node"
 )
 
 // clusterOptions make the machine a node of a cluster. Names and defaults are the kubelet's.
@@ -28,12 +28,8 @@ type clusterOptions struct {
 	flags *pflag.FlagSet
 }
 
-// The modes of authorization.
-const (
-	alwaysAllow = "AlwaysAllow"
-	// localOnly allows only requests from this machine.
-	localOnly = ""
-)
+// alwaysAllow is a mode of authorization. Without a mode, only requests from this machine are allowed.
+const alwaysAllow = "AlwaysAllow"
 
 func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "Run as a node of the cluster that this file describes")
@@ -51,7 +47,7 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.StringVar(&o.Server.CertFile, "tls-cert-file", "",
 		"Certificate of the node's server (default: a self-signed one)")
 	f.StringVar(&o.Server.KeyFile, "tls-private-key-file", "", "Private key of --tls-cert-file")
-	f.StringVar(&o.authorization, "authorization-mode", localOnly,
+	f.StringVar(&o.authorization, "authorization-mode", "",
 		"Authorization of requests to the node's server: AlwaysAllow; without it, the server listens on 127.0.0.1 only")
 	set.AddFlagSet(f)
 }
@@ -65,7 +61,7 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 	s := o.ClusterSettings
 	s.Labels = labels
 	switch {
-	case o.authorization != alwaysAllow && o.authorization != localOnly:
+	case o.authorization != alwaysAllow && o.authorization != "":
 		return nil, exit.Usagef("--authorization-mode %s: must be %s or empty", o.authorization, alwaysAllow)
 	case (s.Server.CertFile == "") != (s.Server.KeyFile == ""):
 		return nil, exit.Usagef("--tls-cert-file and --tls-private-key-file belong together")
@@ -140,15 +136,13 @@ const nodeProgram = "podctl-node"
 
 // becomeNode replaces this process with the program that can join a cluster.
 func becomeNode() error {
-	self, err := os.Executable()
+	paths, err := node.BesideProgram(nodeProgram)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Dir(self)
 	var missing error
-	installed, built := filepath.Join(dir, "..", "lib", "podctl", nodeProgram), filepath.Join(dir, nodeProgram)
-	for _, path := range []string{installed, built} {
-		err = syscall.Exec(path, os.Args, os.Environ()) //nolint:gosec // it is installed with this program
+	for _, path := range paths {
+		err = syscall.Exec(path, os.Args, os.Environ()) // it is installed with this program
 		if !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("starting %s: %w", path, err)
 		}

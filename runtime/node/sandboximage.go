@@ -27,14 +27,11 @@ func addSandboxImage(ctx context.Context, l layout, o *Options, s *Status) error
 
 // loadBeside loads the pause image that was installed or built with this podctl.
 func loadBeside(ctx context.Context, l layout, o *Options, name string) (bool, error) {
-	program, err := os.Executable()
-	if err == nil {
-		program, err = filepath.EvalSymlinks(program)
-	}
+	paths, err := BesideProgram("pause.tar")
 	if err != nil {
-		return false, nil //nolint:nilerr // then nothing is known to lie beside it
+		return false, nil //nolint:nilerr // without the path of the program, there is no image to load
 	}
-	for _, path := range besideProgram(filepath.Dir(program)) {
+	for _, path := range paths {
 		names, err := loadArchive(ctx, l, path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -62,9 +59,21 @@ func loadArchive(ctx context.Context, l layout, path string) ([]string, error) {
 	return names, nil
 }
 
-// besideProgram returns the paths of the pause image: for an installation, and for a build.
-func besideProgram(dir string) []string {
-	return []string{filepath.Join(dir, "..", "lib", "podctl", "pause.tar"), filepath.Join(dir, "pause.tar")}
+// BesideProgram returns the paths of a file that was installed or built with this program: first that of an
+// installation, then that of a build.
+func BesideProgram(name string) ([]string, error) {
+	program, err := os.Executable()
+	if err == nil {
+		program, err = filepath.EvalSymlinks(program)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return pathsBeside(filepath.Dir(program), name), nil
+}
+
+func pathsBeside(dir, name string) []string {
+	return []string{filepath.Join(dir, "..", "lib", "podctl", name), filepath.Join(dir, name)}
 }
 
 // hasImage reports whether the node's CRI has an image.
