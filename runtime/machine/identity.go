@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
-	"k8s.io/utils/ptr"
 )
 
 // Identity identifies a machine and its system, as a Node shows it. Values that cannot be read are empty.
@@ -92,13 +91,5 @@ func distribution(release string) string {
 }
 
 func swapTotal(proc string) int64 {
-	fs, err := procfs.NewFS(proc)
-	if err != nil {
-		return 0
-	}
-	info, err := fs.Meminfo()
-	if err != nil {
-		return 0
-	}
-	return int64(min(ptr.Deref(info.SwapTotalBytes, 0), 1<<62)) //nolint:gosec // bounded
+	return meminfo(proc, func(info *procfs.Meminfo) *uint64 { return info.SwapTotalBytes })
 }

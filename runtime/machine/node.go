@@ -62,6 +62,11 @@ func exists(path string) bool {
 func MemoryBytes() int64 { return memTotal(procfs.DefaultMountPoint) }
 
 func memTotal(proc string) int64 {
+	return meminfo(proc, func(info *procfs.Meminfo) *uint64 { return info.MemTotalBytes })
+}
+
+// meminfo returns a size of /proc/meminfo in bytes, or zero if it cannot be read.
+func meminfo(proc string, size func(*procfs.Meminfo) *uint64) int64 {
 	fs, err := procfs.NewFS(proc)
 	if err != nil {
 		return 0
@@ -70,7 +75,7 @@ func memTotal(proc string) int64 {
 	if err != nil {
 		return 0
 	}
-	return int64(ptr.Deref(info.MemTotalBytes, 0))
+	return int64(min(ptr.Deref(size(&info), 0), 1<<62))
 }
 
 func allocatable(cpus int, memory int64, pages v1.ResourceList) v1.ResourceList {
