@@ -43,8 +43,8 @@ type ServerSettings struct {
 	CertFile, KeyFile string
 }
 
-// Join connects to a cluster. It checks the settings, but makes no request.
-type Join func(s *ClusterSettings, m *Member) (Cluster, error)
+// Join connects to a cluster. It checks the settings and opens the port of the node's server, but makes no request.
+type Join func(ctx context.Context, s *ClusterSettings, m *Member) (Cluster, error)
 
 // Member is the machine that joins a cluster.
 type Member struct {
@@ -72,7 +72,7 @@ type Cluster interface {
 }
 
 // join joins the cluster of the settings. Without one, it does nothing.
-func (d *daemon) join() (err error) {
+func (d *daemon) join(ctx context.Context) (err error) {
 	if d.Cluster == nil {
 		return nil
 	}
@@ -83,6 +83,6 @@ func (d *daemon) join() (err error) {
 	for _, s := range d.Sources {
 		m.Sources = append(m.Sources, s.Name())
 	}
-	d.cluster, err = d.Join(d.Cluster, m)
+	d.cluster, err = d.Join(ctx, d.Cluster, m)
 	return err
 }

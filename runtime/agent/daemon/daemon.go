@@ -107,7 +107,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
-	if err = d.join(); err != nil {
+	if err = d.join(ctx); err != nil {
 		return err
 	}
 	d.housekeeper = d.newHousekeeper()
@@ -119,7 +119,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 // listener opens the port that serves metrics. It returns nil if there is none.
 func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
 	if s.Listen == nil {
-		return nil, nil //nolint:nilnil // none was requested
+		return nil, nil // none was requested
 	}
 	name := net.JoinHostPort(s.Listen.Host, s.Listen.Port)
 	address := net.JoinHostPort(cmp.Or(s.Listen.Host, "127.0.0.1"), s.Listen.Port)
@@ -127,8 +127,8 @@ func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w", name, err)
 	}
-	number := l.Addr().(*net.TCPAddr).Port                                //nolint:forcetypeassert // it listens on TCP
-	port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} //nolint:gosec // 16 bits
+	number := l.Addr().(*net.TCPAddr).Port                                // it listens on TCP
+	port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} // 16 bits
 	if by := s.Objects.Publisher(port); by != "" {
 		err = fmt.Errorf("--listen %s: connections to this port lead to %s: choose another port", name, by)
 		return nil, errors.Join(err, l.Close())

@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -26,13 +25,11 @@ func (n *node) manager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodestatus
 			Name: n.NodeName, HostName: hostName(), Labels: n.Labels, Taints: n.Taints, ProviderID: n.ProviderID,
 		},
 		StateDir: n.member.Layout.Root, Client: n.client, Heartbeat: heartbeat, Random: rand.Float64, Log: n.member.Log,
-		Facts: func() nodestatus.Facts { return n.facts(a, runtime, identity) },
-		Record: func(e nodestatus.Event) {
-			n.events.Node(e.Type, e.Reason, e.Message)
-		},
+		Facts:  func() nodestatus.Facts { return n.facts(a, runtime, identity) },
+		Record: func(e nodestatus.Event) { n.events.Node(e.Type, e.Reason, e.Message) },
 		Registered: func(now nodestatus.Record, before *nodestatus.Record) {
 			if before != nil && before.UID != now.UID {
-				n.member.Log.Warn("the Node was deleted and is registered again", slog.String("node", now.Name))
+				n.member.Log.Warn("the Node was deleted and is registered again", "node", now.Name)
 			}
 			n.startSource()
 		},

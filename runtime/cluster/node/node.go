@@ -35,6 +35,9 @@ type node struct {
 	source   *pods.Source
 	statuses *statuses.Manager
 	events   *apievents.Sender
+	// listener is the port of the node's server.
+	listener     net.Listener
+	certificates kubeletapi.Certificates
 	// agent is the agent, once it runs.
 	agent atomic.Pointer[agent.Agent]
 	// registered is closed once the Node has been registered in the lifetime of the state directory.
@@ -42,10 +45,9 @@ type node struct {
 	startSource func()
 }
 
-var _ daemon.Join = Join
-
-// Join connects a machine to a cluster. It checks the settings and the kubeconfig, but makes no request.
-func Join(s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
+// Join connects a machine to a cluster. It checks the settings and the kubeconfig, and opens the port of the node's
+// server, but makes no request.
+func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
 	client, err := cluster.Connect(cluster.Settings{
 		Kubeconfig: s.Kubeconfig, UserAgent: "podctl-node/" + m.Version, Now: m.Now,
 	})
@@ -56,12 +58,13 @@ func Join(s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
 	if err = completeSettings(&complete); err != nil {
 		return nil, err
 	}
-	if err = nodestatus.CheckName(m.Layout.Root, complete.NodeName); err != nil {
+	registered, err := nodestatus.RecordOf(m.Layout.Root, complete.NodeName)
+	if err != nil {
 		return nil, err
 	}
 	n := &node{ClusterSettings: &complete, member: m, client: client, registered: make(chan struct{})}
 	n.startSource = sync.OnceFunc(func() { close(n.registered) })
-	if before, _ := nodestatus.ReadRecord(m.Layout.Root); before != nil {
+	if registered != nil {
 		n.startSource()
 	}
 	n.source = pods.New(pods.Settings{
@@ -81,7 +84,7 @@ func Join(s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
 	})
 	client.Health.OnReturn(n.events.Wake)
 	m.Engine.ObserveEvents(n.handlePodEvents)
-	return n, nil
+	return n, n.listen(ctx)
 }
 
 // handlePodEvents sends events of pods of the API server. Other pods do not exist there.
@@ -133,17 +136,8 @@ func (n *node) List(ctx context.Context, all []*podspec.Desired) ([]*v1.Pod, err
 // Run does the work of the node until the context ends.
 func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	n.agent.Store(a)
-	certificates, err := n.certificates()
-	if err != nil {
-		return err
-	}
-	address := kubeletapi.Address{Host: n.Server.Address, Port: n.Server.Port, AlwaysAllow: n.Server.AlwaysAllow}
-	listener, err := address.Listen(ctx, n.member.Log)
-	if err != nil {
-		return err
-	}
 	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
-		NodeName: n.NodeName, AlwaysAllow: n.Server.AlwaysAllow, Certificates: certificates,
+		NodeName: n.NodeName, AlwaysAllow: n.Server.AlwaysAllow, Certificates: n.certificates,
 		Configuration: n.configuration, Now: n.member.Now, Log: n.member.Log,
 	})
 	runtime := &nodestatus.Runtime{Client: n.member.Engine.Client, Images: n.member.Engine.Client.Images}
@@ -158,11 +152,21 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { manager.Run(ctx) })
 	parts.Go(func() { n.statuses.Run(ctx) })
 	parts.Go(func() { n.events.Run(ctx) })
-	return server.Serve(ctx, listener)
+	return server.Serve(ctx, n.listener)
 }
 
-// certificates returns the serving certificate: that of the settings, or a self-signed one.
-func (n *node) certificates() (kubeletapi.Certificates, error) {
+// listen reads the serving certificate and opens the port of the node's server.
+func (n *node) listen(ctx context.Context) (err error) {
+	if n.certificates, err = n.servingCertificate(); err != nil {
+		return err
+	}
+	address := kubeletapi.Address{Host: n.Server.Address, Port: n.Server.Port, AlwaysAllow: n.Server.AlwaysAllow}
+	n.listener, err = address.Listen(ctx, n.member.Log)
+	return err
+}
+
+// servingCertificate returns that of the settings, or a self-signed one.
+func (n *node) servingCertificate() (kubeletapi.Certificates, error) {
 	if n.Server.CertFile != "" {
 		return kubeletapi.FromFiles(n.Server.CertFile, n.Server.KeyFile, n.member.Log)
 	}

@@ -1,11 +1,11 @@
 package node
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
-	"strings"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -16,15 +16,9 @@ import (
 
 // completeSettings sets the name and the address of the node if the user did not.
 func completeSettings(s *daemon.ClusterSettings) error {
-	if s.NodeName == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return fmt.Errorf("reading the host name: %w: set --node-name", err)
-		}
-		s.NodeName = strings.ToLower(strings.TrimSpace(host))
-	}
+	s.NodeName = cmp.Or(s.NodeName, hostName())
 	if problems := validation.IsDNS1123Subdomain(s.NodeName); len(problems) > 0 {
-		return fmt.Errorf("the host name %q cannot be the name of a Node: %s: set --node-name", s.NodeName, problems[0])
+		return fmt.Errorf("the name %q cannot be the name of a Node: %s: set --node-name", s.NodeName, problems[0])
 	}
 	if len(s.NodeIPs) > 0 {
 		return nil
@@ -43,28 +37,33 @@ func completeSettings(s *daemon.ClusterSettings) error {
 
 // configuration returns the configuration of the node in the terms of a kubelet, for programs that read /configz.
 func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
-	socket := n.member.Engine.Client.Endpoint.Address
+	client, hardware := n.member.Engine.Client, n.member.Engine.Host.Node()
 	c := &kubeletconfig.KubeletConfiguration{
-		ContainerRuntimeEndpoint: socket,
-		ImageServiceEndpoint:     socket,
+		ContainerRuntimeEndpoint: client.Endpoint.Address,
+		ImageServiceEndpoint:     client.ImageEndpoint.Address,
 		Address:                  n.Server.Address,
-		Port:                     int32(n.Server.Port), //nolint:gosec // it was checked
+		Port:                     int32(n.Server.Port), // it was checked
 		CgroupsPerQOS:            new(true),
 		CgroupDriver:             "cgroupfs",
-		CgroupRoot:               "/",
+		CgroupRoot:               cmp.Or(hardware.CgroupRoot, "/"),
 		PodLogsDir:               n.member.Layout.LogRoot,
 		EvictionHard:             map[string]string{},
 		SystemReserved:           map[string]string{},
 		ProviderID:               n.ProviderID,
 		RegisterNode:             new(true),
 	}
-	c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+	if hardware.SystemdCgroup {
+		c.CgroupDriver = "systemd"
+	}
+	if n.Server.AlwaysAllow {
+		c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+	}
 	for i := range n.member.Eviction {
 		t := &n.member.Eviction[i]
 		c.EvictionHard[string(t.Signal)] = t.Value()
 	}
 	if a := n.member.Admission; a != nil {
-		c.MaxPods = int32(a.MaxPods) //nolint:gosec // a number of pods
+		c.MaxPods = int32(a.MaxPods) // a number of pods
 		for name, q := range a.Reserved {
 			c.SystemReserved[string(name)] = q.String()
 		}

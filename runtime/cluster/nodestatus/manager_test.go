@@ -387,17 +387,17 @@ func TestDeleted(t *testing.T) {
 // TestRecord checks the name of the first registration.
 func TestRecord(t *testing.T) {
 	dir := stateDir(t)
-	if err := CheckName(dir, "any"); err != nil {
+	if _, err := RecordOf(dir, "any"); err != nil {
 		t.Error(err)
 	}
 	record := Record{Name: "n", UID: "u", BootID: "b"}
 	if err := record.write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := CheckName(dir, "n"); err != nil {
+	if _, err := RecordOf(dir, "n"); err != nil {
 		t.Error(err)
 	}
-	if err := CheckName(dir, "m"); err == nil || !strings.Contains(err.Error(), "--node-name n") ||
+	if _, err := RecordOf(dir, "m"); err == nil || !strings.Contains(err.Error(), "--node-name n") ||
 		!strings.Contains(err.Error(), RecordPath(dir)) {
 		t.Error(err)
 	}
@@ -405,7 +405,7 @@ func TestRecord(t *testing.T) {
 		if err := os.WriteFile(RecordPath(dir), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := CheckName(dir, "n"); err == nil || !strings.Contains(err.Error(), RecordPath(dir)) {
+		if _, err := RecordOf(dir, "n"); err == nil || !strings.Contains(err.Error(), RecordPath(dir)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

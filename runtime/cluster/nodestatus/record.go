@@ -34,7 +34,7 @@ func ReadRecord(stateDir string) (*Record, error) {
 	path := RecordPath(stateDir)
 	text, err := statedir.Dir{Path: stateDir}.Read(path, recordMax, safefs.CheckPrivate)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // nothing is recorded
+		return nil, nil // nothing is recorded
 	}
 	r := &Record{}
 	if err == nil {
@@ -49,14 +49,16 @@ func ReadRecord(stateDir string) (*Record, error) {
 	return r, nil
 }
 
-// CheckName returns an error if this machine has been registered with another name. Its pods name the old Node.
-func CheckName(stateDir, name string) error {
+// RecordOf is ReadRecord for a node with a name. It returns an error if this machine has been registered with another
+// name. Its pods name the old Node.
+func RecordOf(stateDir, name string) (*Record, error) {
 	r, err := ReadRecord(stateDir)
 	if err != nil || r == nil || r.Name == name {
-		return err
+		return r, err
 	}
-	return fmt.Errorf("this machine is registered as the node %q, and not as %q: start the agent with --node-name %s, "+
-		"or drain and delete the old node with kubectl, stop the agent and remove %s",
+	return nil, fmt.Errorf("this machine is registered as the node %q, and not as %q: "+
+		"start the agent with --node-name %s, or drain and delete the old node with kubectl, "+
+		"stop the agent and remove %s",
 		r.Name, name, r.Name, RecordPath(stateDir))
 }
 

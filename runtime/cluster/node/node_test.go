@@ -1,0 +1,66 @@
+package node
+
+import (
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// TestSettings checks that settings of the user are kept, and which names are refused.
+func TestSettings(t *testing.T) {
+	own := daemon.ClusterSettings{NodeName: "n1", NodeIPs: []netip.Addr{netip.MustParseAddr("192.0.2.1")}}
+	if s := own; completeSettings(&s) != nil || s.NodeName != "n1" || len(s.NodeIPs) != 1 {
+		t.Errorf("%+v", s)
+	}
+	bad := daemon.ClusterSettings{NodeName: "a_b", NodeIPs: own.NodeIPs}
+	if err := completeSettings(&bad); err == nil || !strings.Contains(err.Error(), `"a_b" cannot be the name of a Node`) {
+		t.Error(err)
+	}
+	unnamed := daemon.ClusterSettings{NodeIPs: own.NodeIPs}
+	if err := completeSettings(&unnamed); err != nil || unnamed.NodeName != hostName() {
+		t.Errorf("%q, %v", unnamed.NodeName, err)
+	}
+}
+
+// TestListen checks that a port that is in use, and a certificate that cannot be read, are errors before the agent
+// starts.
+func TestListen(t *testing.T) {
+	used, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test listens on a port of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer used.Close() //nolint:errcheck // the test is over
+	port := netip.MustParseAddrPort(used.Addr().String()).Port()
+	for name, c := range map[string]struct {
+		server daemon.ServerSettings
+		want   string
+	}{
+		"a port in use":  {daemon.ServerSettings{Port: int(port)}, "address already in use"},
+		"no certificate": {daemon.ServerSettings{CertFile: "/absent/cert", KeyFile: "/absent/key"}, "/absent/cert"},
+		"any free port":  {daemon.ServerSettings{}, ""},
+	} {
+		n := &node{
+			ClusterSettings: &daemon.ClusterSettings{NodeName: "n", Server: c.server},
+			member: &daemon.Member{
+				Layout: state.Layout{Root: filepath.Join(t.TempDir(), "state")}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+			},
+		}
+		if err = n.member.Layout.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		err = n.listen(t.Context())
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if n.listener != nil && err == nil {
+			n.listener.Close() //nolint:errcheck // the test is over
+		}
+	}
+}
