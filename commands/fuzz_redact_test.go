@@ -37,7 +37,7 @@ func randomLeaf(random *rand.Rand) string {
 
 // secretOf returns a Secret value that contains a leaf.
 func secretOf(random *rand.Rand, leaf string) string {
-	quoted, _ := json.Marshal(leaf) //nolint:errchkjson // a string can always be encoded
+	quoted, _ := json.Marshal(leaf) // a string can always be encoded
 	auth := base64.StdEncoding.EncodeToString([]byte("robot:" + leaf))
 	switch random.IntN(8) {
 	case 0:
@@ -65,7 +65,7 @@ func quotings() []func(string) string {
 		func(s string) string { return s },
 		func(s string) string { return fmt.Sprintf("%q", s) },
 		func(s string) string { return fmt.Sprintf("%+q", s) },
-		func(s string) string { text, _ := json.Marshal(s); return string(text) }, //nolint:errchkjson // a string can always be encoded
+		func(s string) string { text, _ := json.Marshal(s); return string(text) }, // a string can always be encoded
 		func(s string) string { return "{\"error\":" + fmt.Sprintf("%q", s) + "}" },
 		func(s string) string { return "exec: " + fmt.Sprintf("%q", "sh -c "+s) + ": not found" },
 		url.QueryEscape,

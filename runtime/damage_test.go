@@ -49,7 +49,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 			t.Errorf("%d of %d bytes are taken for a checkpoint", n, len(good))
 		}
 	}
-	r := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // any random numbers will do
+	r := rand.New(rand.NewPCG(1, 1)) // any random numbers will do
 	for range 150 {
 		bad, at, bit := slices.Clone(good), r.IntN(len(good)), r.IntN(8)
 		bad[at] ^= 1 << bit

@@ -35,7 +35,7 @@ func main() {
 	if err := run(ctx, parse()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // stop has been called
+		os.Exit(1) // stop has been called
 	}
 }
 

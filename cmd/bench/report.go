@@ -137,7 +137,7 @@ func savePart(path, name, part string) error {
 		return err
 	}
 	text := withPart(string(page), name, part)
-	return os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // a page that everybody may read
+	return os.WriteFile(path, []byte(text), 0o644) // a page that everybody may read
 }
 
 // saveSummary writes the ratios of a page of tables to another page. An empty path saves nothing.

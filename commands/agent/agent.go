@@ -218,7 +218,7 @@ func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, e
 // address returns the address to serve metrics on, or nil if the flag is not set.
 func (o *agentOptions) address() (*daemon.Address, error) {
 	if o.listen == "" {
-		return nil, nil //nolint:nilnil // the flag is not set
+		return nil, nil // the flag is not set
 	}
 	host, port, err := net.SplitHostPort(o.listen)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s settings) changes(ctx context.Context) ([]string, error) {
 	}
 	var stderr bytes.Buffer
 	args := append([]string{"--" + showFlag + "=true"}, os.Args[1:]...)
-	cmd := exec.CommandContext(ctx, program, args...) //nolint:gosec // it is this program
+	cmd := exec.CommandContext(ctx, program, args...) // it is this program
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -90,6 +90,6 @@ func (s signals) restart() error {
 		return nil
 	default:
 	}
-	err = syscall.Exec(program, os.Args, os.Environ()) //nolint:gosec // it is this program
+	err = syscall.Exec(program, os.Args, os.Environ()) // it is this program
 	return fmt.Errorf("restarting %s: %w", program, err)
 }

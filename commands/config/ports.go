@@ -29,7 +29,7 @@ func (f *Flags) ReservedPorts() []machine.Reserved {
 	}
 	_, text, err := net.SplitHostPort(f.Settings["agent.listen"].Value)
 	if number, parsed := strconv.ParseUint(text, 10, 16); err == nil && parsed == nil && number > 0 {
-		port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} //nolint:gosec // 16 bits
+		port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} // 16 bits
 		reserved = append(reserved, machine.Reserved{Port: port, For: "podctl agent (listen)"})
 	}
 	return reserved
@@ -68,7 +68,7 @@ func parsePorts(text string) ([]podspec.Port, error) {
 		if err != nil || n == 0 || !slices.Contains(known, port.Protocol) {
 			return nil, fmt.Errorf("%q is not a port such as 22, 22/TCP or 68/UDP", one)
 		}
-		port.Number = int32(n) //nolint:gosec // 16 bits
+		port.Number = int32(n) // 16 bits
 		list = append(list, port)
 	}
 	return list, nil

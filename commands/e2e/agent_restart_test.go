@@ -105,7 +105,7 @@ func (m *machine) wantLives(
 		s := m.statusOf(t, name)
 		if now := m.ids(t, name); !maps.Equal(now, containers[name]) || s.PodIP != addresses[name] ||
 			s.ContainerStatuses[0].RestartCount != 0 {
-			text, _ := json.Marshal(s) //nolint:errchkjson // a status is always valid
+			text, _ := json.Marshal(s) // a status is always valid
 			t.Errorf("%s: %s has %v, before %v: %s", when, name, now, containers[name], text)
 		}
 		if other := of[s.PodIP]; other != "" {

@@ -70,7 +70,7 @@ func endpointTexts(e *v1.Endpoints, port *v1.ServicePort) (ready, notReady []str
 		subset := &e.Subsets[i]
 		number := uint16(0)
 		if len(subset.Ports) > 0 {
-			number = uint16(subset.Ports[0].Port) //nolint:gosec // the API server allows 1 to 65535
+			number = uint16(subset.Ports[0].Port) // the API server allows 1 to 65535
 			if p := &subset.Ports[0]; port != nil && (p.Name != port.Name || p.Protocol != port.Protocol) {
 				continue
 			}

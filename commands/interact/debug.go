@@ -168,7 +168,7 @@ func (a *attachment) end(ctx context.Context) (*v1.ContainerStateTerminated, err
 			return t, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // it runs
+	return nil, nil // it runs
 }
 
 // definition returns the debug container for the flags.

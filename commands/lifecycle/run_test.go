@@ -57,7 +57,7 @@ func (l *lab) besideKubelet() {
 	}
 	endpoint := "--container-runtime-endpoint=" + l.Path("cri.sock")
 	ctx := context.WithoutCancel(l.T().Context())
-	cmd := exec.CommandContext(ctx, script, endpoint) //nolint:gosec // the script is a file of the test
+	cmd := exec.CommandContext(ctx, script, endpoint) // the script is a file of the test
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		l.T().Fatal(err)

@@ -63,7 +63,7 @@ func (t *TTY) watchSize(ctx context.Context) *SizeQueue {
 		defer signal.Stop(changed)
 		for {
 			if width, height, err := term.GetSize(t.fd); err == nil {
-				//nolint:gosec // no screen is that large
+				// no screen is that large
 				size := remotecommand.TerminalSize{Width: uint16(width), Height: uint16(height)}
 				select {
 				case q.sizes <- size:

@@ -100,9 +100,9 @@ func ContainersOf(template *v1.PodTemplateSpec) (names, images string) {
 // WorkloadDocument returns a workload as kubectl prints it, with the status that a cluster would report.
 func WorkloadDocument(r *WorkloadRow) any {
 	w, s := r.Record.Workload, &r.Expansion.Status
-	//nolint:gosec // there are not that many pods
+	// there are not that many pods
 	desired, current, updated := int32(s.Desired), int32(s.Current), int32(s.Updated)
-	ready, available := int32(s.Ready), int32(s.Available) //nolint:gosec // as above
+	ready, available := int32(s.Ready), int32(s.Available) // as above
 	switch w.Kind() {
 	case podspec.KindDeployment:
 		d := w.Deployment.DeepCopy()

@@ -134,7 +134,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 	reader, dripping := served(t, (*httptest.Server).StartTLS, func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			_, _ = io.WriteString(w, "#")
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // the server's own
+			w.(http.Flusher).Flush() // the server's own
 			time.Sleep(10 * time.Millisecond)
 		}
 	})

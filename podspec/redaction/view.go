@@ -19,7 +19,7 @@ type view struct {
 func viewOf(text string) view {
 	v := view{text: []byte(text), from: make([]int32, len(text)), to: make([]int32, len(text))}
 	for i := range v.text {
-		v.from[i], v.to[i] = int32(i), int32(i+1) //nolint:gosec // texts are bounded by far less
+		v.from[i], v.to[i] = int32(i), int32(i+1) // texts are bounded by far less
 	}
 	return v
 }
@@ -73,7 +73,7 @@ func escape(rest []byte) ([]byte, int) {
 		return backslash(rest)
 	case '%':
 		if code, ok := number(rest, 1, 2); ok {
-			return []byte{byte(code)}, 3 //nolint:gosec // it has two digits
+			return []byte{byte(code)}, 3 // it has two digits
 		}
 	case '\'', '"':
 		for _, form := range []string{`'\''`, `'"'"'`, `''`, `""`} {
@@ -95,7 +95,7 @@ func backslash(rest []byte) ([]byte, int) {
 	}
 	switch code, ok := number(rest, 2, map[byte]int{'x': 2, 'u': 4, 'U': 8}[c]); {
 	case ok && c == 'x':
-		return []byte{byte(code)}, 4 //nolint:gosec // it has two digits
+		return []byte{byte(code)}, 4 // it has two digits
 	case ok && c == 'u':
 		return utf16Escape(rest, code)
 	case ok:
@@ -122,7 +122,7 @@ func number(rest []byte, at, digits int) (rune, bool) {
 		return 0, false
 	}
 	code, err := strconv.ParseUint(string(rest[at:at+digits]), 16, 31)
-	return rune(code), err == nil //nolint:gosec // it has 31 bits
+	return rune(code), err == nil // it has 31 bits
 }
 
 // hexDigit returns the value of a digit, or -1.

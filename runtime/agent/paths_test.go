@@ -84,7 +84,7 @@ func TestCreatedHostPathWakesThePod(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "other"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(root, "data"), 0o755); err != nil { //nolint:gosec // a test
+	if err := os.Mkdir(filepath.Join(root, "data"), 0o755); err != nil { // a test
 		t.Fatal(err)
 	}
 	l.until("the directory below is watched", func() bool {
@@ -92,7 +92,7 @@ func TestCreatedHostPathWakesThePod(t *testing.T) {
 		return len(dirs) == 1 && dirs[0] == filepath.Join(root, "data")
 	})
 	l.until("the pod had a pass", func() bool { return inLoop(l, a, func() lastPass { return a.last[uid] }).at.After(first.at) })
-	if err := os.MkdirAll(path, 0o755); err != nil { //nolint:gosec // a test
+	if err := os.MkdirAll(path, 0o755); err != nil { // a test
 		t.Fatal(err)
 	}
 	l.until("the pod runs", func() bool { return l.running()["one"] != "" })

@@ -73,7 +73,7 @@ func TestBadKubeconfigs(t *testing.T) {
 	valid, validKey := certificate(t, now.Add(time.Hour))
 	large := written(t, strings.Repeat("#", maxKubeconfig+1))
 	shared := kubeconfigOf(t, "https://a:1", "token: secret-token")
-	if err := os.Chmod(shared, 0o666); err != nil { //nolint:gosec // this is the fault
+	if err := os.Chmod(shared, 0o666); err != nil { // this is the fault
 		t.Fatal(err)
 	}
 	withCertificate := func(file string) string {

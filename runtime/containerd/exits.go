@@ -77,7 +77,7 @@ func (s *Store) stopped(ctx context.Context) []Exit {
 		if t.GetStatus() == task.Status_STOPPED && t.GetExitedAt().AsTime().Unix() > 0 {
 			exits = append(exits, Exit{
 				ContainerID: t.GetID(),
-				Code:        int32(t.GetExitStatus()), //nolint:gosec // a code has 8 bits
+				Code:        int32(t.GetExitStatus()), // a code has 8 bits
 				At:          t.GetExitedAt().AsTime(),
 			})
 		}
@@ -104,7 +104,7 @@ func (r exitReader) read(e *events.Envelope) (exit Exit, ok bool) {
 		}
 		exit = Exit{
 			ContainerID: id,
-			Code:        int32(event.GetExitStatus()), //nolint:gosec // a code has 8 bits
+			Code:        int32(event.GetExitStatus()), // a code has 8 bits
 			At:          event.GetExitedAt().AsTime(),
 			OutOfMemory: r[id],
 		}

@@ -198,8 +198,8 @@ func addDisk(f *doctor.Facts, d doctor.Disk) {
 	if err != nil {
 		return
 	}
-	d.Size, d.Free = uint64(fs.Size), uint64(fs.Free)                 //nolint:gosec // neither is negative
-	d.Inodes, d.InodesFree = uint64(fs.Inodes), uint64(fs.InodesFree) //nolint:gosec // as above
+	d.Size, d.Free = uint64(fs.Size), uint64(fs.Free)                 // neither is negative
+	d.Inodes, d.InodesFree = uint64(fs.Inodes), uint64(fs.InodesFree) // as above
 	f.Disks = append(f.Disks, d)
 }
 

@@ -119,7 +119,7 @@ func (a *attempt) try() (*Lock, error) {
 		return nil, fmt.Errorf("locking %s: %w", a.of.Path, err)
 	}
 	if !free || a.removed() {
-		return nil, nil //nolint:nilnil // No lock and no error: it has to be asked for again.
+		return nil, nil // No lock and no error: it has to be asked for again.
 	}
 	if err := gate(a.file, unix.F_UNLCK); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", a.of.Path, err)

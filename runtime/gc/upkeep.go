@@ -128,7 +128,7 @@ func (l *leftovers) spares() []Garbage {
 
 // RemoveIfFree is Remove without waiting for a lock. If another process works on the pod, it returns a
 // *filelock.LockedError.
-func (x *Collector) RemoveIfFree(ctx context.Context, g Garbage) error { //nolint:gocritic // as Remove
+func (x *Collector) RemoveIfFree(ctx context.Context, g Garbage) error { // as Remove
 	return x.removeWithin(ctx, &g, 0)
 }
 

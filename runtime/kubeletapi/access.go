@@ -68,7 +68,7 @@ func (c *connection) isOwn() bool {
 			return
 		}
 		user, err := machine.PeerUser("/proc", peer, here)
-		c.own = err == nil && user == uint64(os.Geteuid()) //nolint:gosec // it is not negative
+		c.own = err == nil && user == uint64(os.Geteuid()) // it is not negative
 	})
 	return c.own
 }

@@ -304,7 +304,7 @@ func (processes) PortForward(_ context.Context, sandbox string, port int32, stre
 	fmt.Fprintf(stream, "%s:%d ", sandbox, port) //nolint:errcheck // the test sees it
 	buffer := make([]byte, 5)
 	_, err := io.ReadFull(stream, buffer)
-	stream.Write(buffer) //nolint:errcheck,gosec // the test sees it
+	stream.Write(buffer) //nolint:errcheck // the test sees it
 	return errors.Join(err, stream.Close())
 }
 
@@ -336,7 +336,7 @@ func serve(t *testing.T, agent Agent, runtime Runtime, change ...func(*Settings,
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, port) }()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate is self-signed
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // the certificate is self-signed
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		stop()

@@ -72,7 +72,7 @@ func (l *listener) wait(c *connection) {
 	case !c.closed:
 		c.place = l.waiting.PushBack(c)
 		if l.waiting.Len() > l.limits.waiting || l.waiting.Len()+len(l.serving) > l.limits.open {
-			extra = l.waiting.Front().Value.(*connection) //nolint:forcetypeassert // the list holds nothing else
+			extra = l.waiting.Front().Value.(*connection) // the list holds nothing else
 		}
 	}
 	l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *listener) end() {
 		all = append(all, c)
 	}
 	for e := l.waiting.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(*connection)) //nolint:forcetypeassert // the list holds nothing else
+		all = append(all, e.Value.(*connection)) // the list holds nothing else
 	}
 	l.mu.Unlock()
 	for _, c := range all {

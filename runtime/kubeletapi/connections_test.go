@@ -115,7 +115,7 @@ func TestIdleConnections(t *testing.T) {
 // raw opens a connection to a server and sends a text.
 func (s *served) raw(text string) *tls.Conn {
 	s.t.Helper()
-	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // the certificate is self-signed
+	dialer := &tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} // the certificate is self-signed
 	conn, err := dialer.DialContext(s.t.Context(), "tcp", strings.TrimPrefix(s.url, "https://"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -169,11 +169,11 @@ func TestProtocols(t *testing.T) {
 		defer conn.Close() //nolint:errcheck // nothing was written
 		return conn.(*tls.Conn).ConnectionState().NegotiatedProtocol, nil
 	}
-	protocol, err := dial(&tls.Config{NextProtos: []string{"h2", "http/1.1"}}) //nolint:gosec // see dial
+	protocol, err := dial(&tls.Config{NextProtos: []string{"h2", "http/1.1"}}) // see dial
 	if err != nil || protocol != "http/1.1" {
 		t.Errorf("it speaks %q (%v)", protocol, err)
 	}
-	_, err = dial(&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}) //nolint:gosec // it is refused
+	_, err = dial(&tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}) // it is refused
 	if err == nil {
 		t.Error("TLS 1.1 is accepted")
 	}

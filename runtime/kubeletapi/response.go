@@ -79,7 +79,7 @@ func writeJSON(w http.ResponseWriter, document any) error {
 		return err
 	}
 	beginAnswer(w, "application/json")
-	w.Write(append(text, '\n')) //nolint:errcheck,gosec // the client is gone
+	w.Write(append(text, '\n')) //nolint:errcheck // the client is gone
 	return nil
 }
 

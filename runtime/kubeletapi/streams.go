@@ -134,7 +134,7 @@ func (s *streamer) serveRun(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusInternalServerError, "%s", errorText(err))
 	}
 	beginAnswer(w, "application/json")                           // As in a kubelet, although the output has any form.
-	w.Write(slices.Concat(reply.GetStdout(), reply.GetStderr())) //nolint:errcheck,gosec // the client is gone
+	w.Write(slices.Concat(reply.GetStdout(), reply.GetStderr())) //nolint:errcheck // the client is gone
 	return nil
 }
 

@@ -147,7 +147,7 @@ func watch(dir *safefs.Dir) *watcher {
 
 func (w *watcher) close() {
 	if w.file != nil {
-		w.file.Close() //nolint:errcheck,gosec // nothing was written to it
+		w.file.Close() //nolint:errcheck // nothing was written to it
 	}
 }
 
@@ -160,7 +160,7 @@ func (w *watcher) wait(ctx context.Context, limit time.Duration) error {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() {
-		w.file.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck,gosec // it wakes the reader
+		w.file.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // it wakes the reader
 	})
 	defer stop()
 	_, err := w.file.Read(w.buffer[:])

@@ -70,7 +70,7 @@ func sockets(proc string, protocol v1.Protocol) []podspec.Port {
 		if ip, ok := netip.AddrFromSlice(s.LocalAddr); ok && slices.Contains(states, s.St) {
 			ports = append(ports, podspec.Port{
 				Protocol: protocol,
-				Number:   int32(s.LocalPort), //nolint:gosec // 16 bits
+				Number:   int32(s.LocalPort), // 16 bits
 				HostIP:   ip.Unmap().String(),
 			})
 		}
@@ -108,7 +108,7 @@ func sctpSockets(table string) []podspec.Port {
 		for _, ip := range columns[sctpAddresses:] {
 			ports = append(ports, podspec.Port{
 				Protocol: v1.ProtocolSCTP,
-				Number:   int32(number), //nolint:gosec // 16 bits
+				Number:   int32(number), // 16 bits
 				HostIP:   ip,
 			})
 		}

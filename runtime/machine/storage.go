@@ -23,9 +23,9 @@ func FileSystemOf(dir string) (FileSystem, error) {
 	if err := errors.Join(unix.Stat(dir, &st), unix.Statfs(dir, &fs)); err != nil {
 		return FileSystem{}, err
 	}
-	block := uint64(fs.Bsize) //nolint:gosec,unconvert,nolintlint // another type on other machines
+	block := uint64(fs.Bsize) //nolint:unconvert,nolintlint // another type on other machines
 	count := func(n uint64) int64 {
-		return int64(min(n, math.MaxInt64/100)) //nolint:gosec // bounded
+		return int64(min(n, math.MaxInt64/100)) // bounded
 	}
 	return FileSystem{
 		Size:       count(fs.Blocks * block),

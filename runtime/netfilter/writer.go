@@ -106,9 +106,9 @@ func (w *writer) routes(routes []service.Route) {
 func (w *writer) endpoints(r *service.Route) *nftables.Chain {
 	w.numbered++
 	chain := w.chain(fmt.Sprintf("service-%d", w.numbered))
-	count := uint32(len(r.Endpoints)) //nolint:gosec // far below the limit
+	count := uint32(len(r.Endpoints)) // far below the limit
 	for i, e := range r.Endpoints {
-		i := uint32(i) //nolint:gosec // as count
+		i := uint32(i) // as count
 		var chosen []expr.Any
 		switch {
 		case r.Sticky:

@@ -61,7 +61,7 @@ func usedPrefixes() ([]netip.Prefix, error) {
 	}
 	routes, err := os.ReadFile("/proc/net/route")
 	if err != nil {
-		return used, nil //nolint:nilerr // a machine that hides its routes still has interfaces
+		return used, nil //nolint:nilerr // the interfaces are known even if the routes cannot be read
 	}
 	return append(used, parseRoutes(string(routes))...), nil
 }

@@ -134,7 +134,7 @@ func script(t *testing.T, path, text string) {
 // not killed.
 func TestOnlyShimsAreKilled(t *testing.T) {
 	needsRoot(t)
-	dir, err := os.MkdirTemp("/tmp", "podctl-shim-") //nolint:usetesting // another user runs what lies in it
+	dir, err := os.MkdirTemp("/tmp", "podctl-shim-") //nolint:usetesting // another user runs programs in it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -414,7 +414,7 @@ func TestContainerdThatEndsMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := l.path("containerd")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\necho containerd c 2.4.2 x\n"), 0o700); err != nil { //nolint:gosec // it is executed
+	if err := os.WriteFile(program, []byte("#!/bin/sh\necho containerd c 2.4.2 x\n"), 0o700); err != nil { // it is executed
 		t.Fatal(err)
 	}
 	dying := exec.CommandContext(t.Context(), "/bin/sh", "-c", "sleep 0.3; exit 1", "--config", l.config())

@@ -59,7 +59,7 @@ func readProcess(l layout) (*process, bool, error) {
 	}
 	var p process
 	if err = json.Unmarshal(text, &p); err != nil {
-		return nil, false, nil //nolint:nilerr // half a file is that of a crash: no process is known
+		return nil, false, nil //nolint:nilerr // a crash can leave half a file: no process is recorded
 	}
 	if p.alive(l) {
 		return &p, true, nil

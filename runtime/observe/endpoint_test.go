@@ -73,7 +73,7 @@ func deadSocket(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.(*net.UnixListener).SetUnlinkOnClose(false) //nolint:forcetypeassert // it is one
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // it is one
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}

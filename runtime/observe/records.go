@@ -153,7 +153,7 @@ const ManyPods = 4
 // listFor lists the records of all pods if enough pods are observed; otherwise it returns nil.
 func (l *Lister) listFor(ctx context.Context, pods int) (*nodeLists, error) {
 	if pods < ManyPods {
-		return nil, nil //nolint:nilnil // few pods are listed one by one
+		return nil, nil // few pods are listed one by one
 	}
 	sandboxes, containers, err := list(ctx, l.observer.world.Client, "all", nil)
 	if err != nil {

@@ -36,7 +36,7 @@ func (p *Program) Close() error { return p.dir.Close() }
 // containers must not get one of a host directory from containerd. A script is run by its path, because its interpreter
 // opens it again. No other user can change that path.
 func (p *Program) Command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, p.Path, args...) //nolint:gosec // it was checked
+	cmd := exec.CommandContext(ctx, p.Path, args...) // it was checked
 	if !p.script {
 		cmd.Path = filepath.Join(procPath(p.dir.fd()), filepath.Base(p.Path))
 	}

@@ -201,7 +201,7 @@ func (t *Taken) freeAddress(s *v1.Service, family v1.IPFamily) (netip.Addr, erro
 	first := netip.MustParsePrefix(text).Addr().AsSlice()
 	begin := hashed(s, "address") % hosts
 	for i := range uint32(hosts) {
-		binary.BigEndian.PutUint16(first[len(first)-2:], uint16(1+(begin+i)%hosts)) //nolint:gosec // below 1<<16
+		binary.BigEndian.PutUint16(first[len(first)-2:], uint16(1+(begin+i)%hosts)) // below 1<<16
 		if addr, _ := netip.AddrFromSlice(first); t.addresses[addr] == "" {
 			return addr, nil
 		}
@@ -308,7 +308,7 @@ func (t *Taken) freePort(s *v1.Service, port *v1.ServicePort) (int32, error) {
 	const ports = lastPort - firstPort + 1
 	begin := hashed(s, fmt.Sprint(port.Protocol, port.Port))
 	for i := range uint32(ports) {
-		number := firstPort + int32((begin+i)%ports) //nolint:gosec // below 1<<16
+		number := firstPort + int32((begin+i)%ports) // below 1<<16
 		p := podspec.Port{Protocol: port.Protocol, Number: number}
 		if t.Owner(p)+t.process(p) == "" && !requestsPort(s, port.Protocol, number) {
 			return number, nil

@@ -78,7 +78,7 @@ func endpoints(port *v1.ServicePort, ready []*v1.Pod) []netip.AddrPort {
 // the endpoints controller).
 func targetPort(port *v1.ServicePort, pod *v1.Pod) uint16 {
 	if port.TargetPort.Type == intstr.Int {
-		return uint16(port.TargetPort.IntVal) //nolint:gosec // the API server's rules: 1 to 65535
+		return uint16(port.TargetPort.IntVal) // the API server's rules: 1 to 65535
 	}
 	for _, ref := range podspec.Containers(pod) {
 		if ref.Type != podspec.Regular && ref.Type != podspec.Sidecar {
@@ -86,7 +86,7 @@ func targetPort(port *v1.ServicePort, pod *v1.Pod) uint16 {
 		}
 		for _, p := range ref.Ports {
 			if p.Name == port.TargetPort.StrVal && p.Protocol == port.Protocol {
-				return uint16(p.ContainerPort) //nolint:gosec // the API server's rules: 1 to 65535
+				return uint16(p.ContainerPort) // the API server's rules: 1 to 65535
 			}
 		}
 	}

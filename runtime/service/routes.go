@@ -39,7 +39,7 @@ func Routes(services []*v1.Service, pods []*v1.Pod) []Route {
 				Name:      portName(s, port),
 				Protocol:  port.Protocol,
 				Addresses: own,
-				Port:      uint16(port.Port), //nolint:gosec // the API server's rules
+				Port:      uint16(port.Port), // the API server's rules
 				NodePorts: nodePorts(s, port),
 				Endpoints: endpoints(port, ready),
 				Sticky:    s.Spec.SessionAffinity == v1.ServiceAffinityClientIP,
@@ -74,7 +74,7 @@ func Addresses(s *v1.Service) []netip.Addr {
 func nodePorts(s *v1.Service, port *v1.ServicePort) []uint16 {
 	var ports []uint16
 	for _, number := range published(s, port) {
-		ports = append(ports, uint16(number)) //nolint:gosec // the API server's rules: 1 to 65535
+		ports = append(ports, uint16(number)) // the API server's rules: 1 to 65535
 	}
 	return ports
 }

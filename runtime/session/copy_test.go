@@ -25,7 +25,7 @@ func proc(t *testing.T, cgroup, status string) *os.File {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() }) //nolint:errcheck,gosec // a directory
+	t.Cleanup(func() { f.Close() }) //nolint:errcheck // a directory
 	return f
 }
 

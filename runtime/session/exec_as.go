@@ -104,9 +104,9 @@ func findUser(name, passwd, group string, groups []int) (*containerd.User, error
 	if err != nil {
 		return nil, err
 	}
-	made := &containerd.User{UID: uint32(found.Uid), GID: uint32(found.Gid)} //nolint:gosec // their range is checked
+	made := &containerd.User{UID: uint32(found.Uid), GID: uint32(found.Gid)} // their range is checked
 	for _, gid := range append(found.Sgids, groups...) {
-		if id := uint32(gid); !slices.Contains(made.AdditionalGroups, id) { //nolint:gosec // likewise
+		if id := uint32(gid); !slices.Contains(made.AdditionalGroups, id) { // likewise
 			made.AdditionalGroups = append(made.AdditionalGroups, id)
 		}
 	}

@@ -80,7 +80,7 @@ func trimFile(dir *safefs.Dir, name string, trim func(*os.File, *syscall.Stat_t)
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir.Join(name), err)
 	}
-	stat := info.Sys().(*syscall.Stat_t) //nolint:forcetypeassert // of every file on Linux
+	stat := info.Sys().(*syscall.Stat_t) // of every file on Linux
 	return errors.Join(trim(f, stat), f.Close())
 }
 

@@ -305,7 +305,7 @@ func TestFinalFailuresEndWaits(t *testing.T) {
 	}
 }
 
-// TestTimeoutOfWaits checks that the error contains what was missing at the timeout.
+// TestTimeoutOfWaits checks that the error after a timeout lists the conditions that were not met.
 func TestTimeoutOfWaits(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {

@@ -146,7 +146,7 @@ func (j *jobs) count() {
 		}
 	}
 	if j.isIndexed() {
-		s.Succeeded, s.CompletedIndexes = int32(len(j.done)), intervals(j.done) //nolint:gosec // there are fewer pods
+		s.Succeeded, s.CompletedIndexes = int32(len(j.done)), intervals(j.done) // there are fewer pods
 		if j.job.Spec.BackoffLimitPerIndex != nil {
 			s.FailedIndexes = new(intervals(j.failed))
 		}

@@ -166,7 +166,7 @@ func (j *jobs) successRule() int {
 				met++
 			}
 		}
-		required := ptr.Deref(rule.SucceededCount, int32(len(wanted))) //nolint:gosec // there are fewer
+		required := ptr.Deref(rule.SucceededCount, int32(len(wanted))) // there are fewer
 		return met > 0 && met >= int(required)
 	})
 }

@@ -297,7 +297,7 @@ func TestRandomJobs(t *testing.T) {
 					continue
 				}
 				if active++; r.IntN(3) == 0 {
-					l.ends(name, int32(r.IntN(2))) //nolint:gosec // 0 or 1
+					l.ends(name, int32(r.IntN(2))) // 0 or 1
 				}
 			}
 			if active > parallelism {

@@ -52,7 +52,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	}
 	var oldest *counted
 	if b.open.Len() > b.max {
-		oldest = b.open.Front().Value.(*counted) //nolint:forcetypeassert // the list holds nothing else
+		oldest = b.open.Front().Value.(*counted) // the list holds nothing else
 	}
 	b.mu.Unlock()
 	if oldest != nil {

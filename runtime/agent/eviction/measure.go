@@ -87,7 +87,7 @@ func (m *Machine) images(ctx context.Context) (*machine.FileSystem, error) {
 		m.imageDir, m.known = dir, true
 	}
 	if m.imageDir == "" {
-		return nil, nil //nolint:nilnil // there is none that is known
+		return nil, nil // there is none that is known
 	}
 	return measure(m.imageDir)
 }

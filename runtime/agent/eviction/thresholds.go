@@ -120,7 +120,7 @@ func parse(signal Signal, value string) (*Threshold, error) {
 		case percent < 0 || percent > 100:
 			return nil, fmt.Errorf("eviction percentage threshold %v must be between 0%% and 100%%: %s", signal, value)
 		case percent == 0 || percent == 100:
-			return nil, nil //nolint:nilnil // 0% and 100% mean no threshold
+			return nil, nil // 0% and 100% mean no threshold
 		}
 		return &Threshold{Signal: signal, Percent: float32(percent)}, nil
 	}

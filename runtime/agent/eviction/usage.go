@@ -103,4 +103,4 @@ func diskOf(path string) Disk {
 	return Disk{bytes, inodes}
 }
 
-func bounded(n uint64) int64 { return int64(min(n, math.MaxInt64)) } //nolint:gosec // bounded
+func bounded(n uint64) int64 { return int64(min(n, math.MaxInt64)) }

@@ -86,7 +86,7 @@ func (h *Housekeeper) convert(found []*images.Image, notes images.Notes) []image
 	all := make([]image, 0, len(found))
 	for _, img := range found {
 		all = append(all, image{
-			ID: img.ID, Size: int64(img.Size), //nolint:gosec // images are smaller
+			ID: img.ID, Size: int64(img.Size), // images are smaller
 			Used:      len(img.UsedBy)+len(img.NamedBy) > 0,
 			Removable: !img.Pinned && (notes.Has(img.ID) || (h.settings.OwnRuntime && len(img.Digests) > 0)),
 		})

@@ -73,12 +73,12 @@ func (b bus) MaxDelay(context.Context) (time.Duration, error) {
 }
 
 func (b bus) RaiseMaxDelay(ctx context.Context, to time.Duration) error {
-	if err := os.MkdirAll(filepath.Dir(dropIn), 0o755); err != nil { //nolint:gosec // as logind's own
+	if err := os.MkdirAll(filepath.Dir(dropIn), 0o755); err != nil { // as logind's own
 		return err
 	}
 	text := fmt.Sprintf("# Written by podctl agent: pods have this long to stop before a shutdown.\n"+
 		"[Login]\nInhibitDelayMaxSec=%.0f\n", to.Seconds())
-	if err := os.WriteFile(dropIn, []byte(text), 0o644); err != nil { //nolint:gosec // as logind's own
+	if err := os.WriteFile(dropIn, []byte(text), 0o644); err != nil { // as logind's own
 		return err
 	}
 	call := b.conn.Object(systemd, systemdObject).

@@ -156,12 +156,12 @@ func TestPods(t *testing.T) {
 			want:    "web/a of one, web/b of api, web/c of api",
 		},
 		"one uid is one pod for all sources": {updates: []string{"one: web/a", "api: web/a"}, want: "api/f lost, web/a of one"},
-		"it takes over what was applied by hand": {
+		"a source takes over a pod that was applied by hand": {
 			updates: []string{"one: web/a"},
 			stored:  []string{": web/a"},
 			want:    "web/a of one",
 		},
-		"it takes over from a source after it": {
+		"a source takes over from a later source": {
 			updates: []string{"one: web/a", "two: ?"},
 			stored:  []string{"two: web/a"},
 			want:    "web/a of one",

@@ -52,7 +52,7 @@ func refuse(w http.ResponseWriter, code int) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Code: int32(code), Reason: map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound}[code], //nolint:gosec // a status code
+		Code: int32(code), Reason: map[int]metav1.StatusReason{404: metav1.StatusReasonNotFound}[code], // a status code
 	})
 }
 

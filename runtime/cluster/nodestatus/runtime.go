@@ -157,7 +157,7 @@ func Images(images []*runtimeapi.Image) []v1.ContainerImage {
 	for _, image := range images {
 		names := slices.Concat(slices.Sorted(slices.Values(image.GetRepoDigests())),
 			slices.Sorted(slices.Values(image.GetRepoTags())))
-		size := int64(min(image.GetSize(), 1<<62)) //nolint:gosec // bounded
+		size := int64(min(image.GetSize(), 1<<62)) // bounded
 		all = append(all, v1.ContainerImage{Names: names[:min(len(names), namesMax)], SizeBytes: size})
 	}
 	return all

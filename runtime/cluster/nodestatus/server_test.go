@@ -129,7 +129,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason) {
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reason, Message: string(reason), //nolint:gosec // a status code
+		Code: int32(code), Reason: reason, Message: string(reason), // a status code
 	})
 }
 
@@ -189,14 +189,14 @@ func (s *apiServer) serveWatch(w http.ResponseWriter, r *http.Request) {
 	defer s.change(func() { delete(s.watches, events) })
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush() //nolint:forcetypeassert // a test server's writer is one
+	w.(http.Flusher).Flush() // a test server's writer is one
 	for {
 		select {
 		case <-r.Context().Done():
 			return
 		case node := <-events:
 			_ = json.NewEncoder(w).Encode(map[string]any{"type": "MODIFIED", "object": node})
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // as above
+			w.(http.Flusher).Flush() // as above
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush() //nolint:forcetypeassert // a test server's writer is one
+	w.(http.Flusher).Flush() // a test server's writer is one
 	for {
 		select {
 		case <-r.Context().Done():
@@ -82,7 +82,7 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			_ = json.NewEncoder(w).Encode(e)
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // as above
+			w.(http.Flusher).Flush() // as above
 		}
 	}
 }

@@ -76,8 +76,8 @@ type stamp struct {
 	resourceVersion string
 }
 
-// decide returns the next request for a pod, given its watched copy. The result is nothing if the API has what it must
-// have.
+// decide returns the next request for a pod, given its watched copy. It returns an empty request if the API is up to
+// date.
 func (k *known) decide(watched *v1.Pod, now time.Time) (request, error) {
 	base, stale := k.newest(watched, now)
 	at := stamp{k.version, base.ResourceVersion}

@@ -437,14 +437,14 @@ func containerFrom(t *testing.T, text string) (s v1.ContainerStatus) {
 	for i, word := range strings.Fields(text) {
 		key, value, _ := strings.Cut(word, "=")
 		number, _ := strconv.Atoi(value)
-		end := &v1.ContainerStateTerminated{ExitCode: int32(number)} //nolint:gosec // small
+		end := &v1.ContainerStateTerminated{ExitCode: int32(number)} // small
 		switch {
 		case i == 0:
 			s.Name = word
 		case key == "id":
 			s.ContainerID = value
 		case key == "count":
-			s.RestartCount = int32(number) //nolint:gosec // small
+			s.RestartCount = int32(number) // small
 		case key == "running":
 			s.State.Running = &v1.ContainerStateRunning{}
 		case key == "waiting":

@@ -242,13 +242,13 @@ func answer200(w http.ResponseWriter, pod *v1.Pod) {
 func answerStatus(w http.ResponseWriter, code int, reason metav1.StatusReason, message string) {
 	var details *metav1.StatusDetails
 	if seconds, err := strconv.Atoi(w.Header().Get("Retry-After")); err == nil {
-		details = &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)} //nolint:gosec // small
+		details = &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)} // small
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reason, Message: message, Details: details, //nolint:gosec // a code of HTTP
+		Code: int32(code), Reason: reason, Message: message, Details: details, // a code of HTTP
 	})
 }
 

@@ -75,7 +75,7 @@ func (d Dir) root() (*os.Root, error) {
 		return nil, fmt.Errorf("looking at the state directory: %w", err)
 	}
 	if known, ok := checkedRoots.Load(path); ok {
-		known := known.(checkedRoot) //nolint:forcetypeassert // nothing else is stored
+		known := known.(checkedRoot) // nothing else is stored
 		if info, statErr := os.Stat(path); statErr == nil && os.SameFile(known.info, info) {
 			return known.root, d.trusted().check(info)
 		}
