@@ -95,8 +95,12 @@ func (x *subject) writeHosts(ips []string, known service.Known) error {
 }
 
 // services returns the Services for the environment and hosts of containers. They are derived from stored data, and
-// hosts files are rewritten when it changes. If it cannot be read, the container starts without Services.
+// hosts files are rewritten when it changes. If it cannot be read, the container starts without Services. A pod of the
+// API server gets none of podctl's own Services.
 func (x *subject) services() service.Known {
+	if x.desired.FromCluster() {
+		return service.Known{}
+	}
 	text, err := x.layout.ServiceNames().Read()
 	if err != nil {
 		return service.Known{}

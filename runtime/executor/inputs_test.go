@@ -11,6 +11,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -50,5 +51,26 @@ func TestIDAllocationCanBeCanceled(t *testing.T) {
 	x := &preparer{&subject{desired: d, plan: &plan.Plan{Pod: model.RefOf(d.Pod)}, pod: layout.Pod(d.Pod.UID)}}
 	if _, err := x.runSandbox(ctx, &plan.Step{Kind: plan.RunSandbox}); !errors.Is(err, context.Canceled) {
 		t.Errorf("runSandbox with a canceled context: %v", err)
+	}
+}
+
+// TestServicesOfPods checks that a container gets podctl's own Services, unless the API server owns its pod.
+func TestServicesOfPods(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	known := service.Known{Links: map[string]map[string]string{"default": {"WEB_SERVICE_HOST": "10.96.0.1"}}}
+	text, err := known.Encode()
+	if err = errors.Join(err, layout.Prepare()); err != nil {
+		t.Fatal(err)
+	}
+	if err = layout.ServiceNames().Write(text); err != nil {
+		t.Fatal(err)
+	}
+	for owner, want := range map[string]int{"": 1, podspec.OwnerAPI: 0} {
+		d := loadPod(t, pathFromFile)
+		d.Owner = owner
+		x := &subject{Executor: &Executor{layout: layout}, desired: d}
+		if got := x.services().Variables(d.Pod); len(got) != want {
+			t.Errorf("%q: %v", owner, got)
+		}
 	}
 }

@@ -103,7 +103,7 @@ func (p *Proxy) Sync(ctx context.Context) (err error) {
 	if services, unreadable = p.Services.Services(); len(services) == 0 {
 		return errors.Join(unreadable, p.clear(ctx))
 	}
-	pods, err := p.pods(ctx)
+	pods, own, err := p.pods(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (p *Proxy) Sync(ctx context.Context) (err error) {
 	return errors.Join(
 		unreadable,
 		p.writeKnown(service.NewKnown(services, names)),
-		p.writeHosts(pods, names),
+		p.writeHosts(own, names),
 		p.writeRules(services, pods),
 	)
 }
@@ -132,8 +132,8 @@ func (p *Proxy) names(services []*v1.Service, pods []*v1.Pod) []service.Name {
 
 // clear removes the leftovers of Services.
 func (p *Proxy) clear(ctx context.Context) error {
-	pods, err := p.pods(ctx)
-	err = errors.Join(err, p.writeHosts(pods, nil), p.writeRules(nil, pods))
+	pods, own, err := p.pods(ctx)
+	err = errors.Join(err, p.writeHosts(own, nil), p.writeRules(nil, pods))
 	if err != nil {
 		return err
 	}
@@ -175,31 +175,35 @@ func tableOf(layout state.Layout) string {
 	return fmt.Sprintf("podctl-%08x", h.Sum32())
 }
 
-// pods returns all applied pods with their status. It does not query unchanged pods again. A pod that cannot be
-// observed is not ready.
-func (p *Proxy) pods(ctx context.Context) ([]*v1.Pod, error) {
+// pods returns all applied pods with their status. own are those that podctl's Services have names for: not the pods
+// of the API server, which have the Services of their cluster. It does not query unchanged pods again. A pod that
+// cannot be observed is not ready.
+func (p *Proxy) pods(ctx context.Context) (pods, own []*v1.Pod, err error) {
 	applied, _, err := state.Applied(p.Locker.Layout)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	all, unknown := p.begin(applied)
 	if len(unknown) > 0 {
 		var found []*v1.Pod
 		if found, err = p.Lister.List(ctx, unknown); len(found) == 0 && err != nil {
-			return nil, fmt.Errorf("listing the pods of Services: %w", err)
+			return nil, nil, fmt.Errorf("listing the pods of Services: %w", err)
 		}
 		for _, pod := range found {
 			all[pod.UID] = pod
 		}
 		p.remember(found)
 	}
-	pods := make([]*v1.Pod, 0, len(all))
 	for _, a := range applied {
-		if pod := all[a.Desired.Pod.UID]; pod != nil {
-			pods = append(pods, pod)
+		pod := all[a.Desired.Pod.UID]
+		if pod == nil {
+			continue
+		}
+		if pods = append(pods, pod); !a.Desired.FromCluster() {
+			own = append(own, pod)
 		}
 	}
-	return pods, nil
+	return pods, own, nil
 }
 
 // begin starts a sync. It returns the known pods and the unknown ones. It forgets pods that are no longer applied.

@@ -180,6 +180,24 @@ func TestServicesComeAndGo(t *testing.T) {
 	}
 }
 
+// TestPodsOfAPIServer checks that podctl's Services can lead to pods of the API server, whose hosts files have none of
+// their names.
+func TestPodsOfAPIServer(t *testing.T) {
+	l := newLab(t)
+	l.serve("web")
+	own, d := l.pod("web-1"), l.pod("web-2")
+	l.ready["web-2"] = true
+	d.Owner = podspec.OwnerAPI
+	l.must(l.layout.Pod(d.Pod.UID).Checkpoint().Write(&state.Checkpoint{Memory: model.Memory{Applied: d}}))
+	l.must(l.Sync(t.Context()))
+	if got := l.hosts(d); strings.Contains(got, "web") || !strings.Contains(l.hosts(own), "web") {
+		t.Errorf("hosts %q, own %q", got, l.hosts(own))
+	}
+	if got := l.endpoints(); got != "[10.0.0.2:8080]" {
+		t.Errorf("endpoints %s", got)
+	}
+}
+
 // TestOnlyChangedPodsAreQueried checks that only changed pods are queried, including those that changed while others
 // were queried.
 func TestOnlyChangedPodsAreQueried(t *testing.T) {

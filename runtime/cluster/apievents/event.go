@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/record/util"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -22,6 +23,24 @@ const (
 	messageMax = 1024
 	reasonMax  = 128
 )
+
+// own lists the reasons of podctl's events that a kubelet does not have, and whether the API gets such events: those
+// that explain a difference from a kubelet, and not those that a user of the API does not need.
+func own() map[string]bool {
+	return map[string]bool{
+		"SandboxCreated":                    false,
+		string(model.ProbeStale):            true,
+		string(model.UnsupportedPodFeature): true,
+		"DuplicateManifest":                 true,
+		"TakenOver":                         true,
+	}
+}
+
+// isSent reports whether the API gets events with a reason. It gets all that a kubelet has.
+func isSent(reason string) bool {
+	sent, isOwn := own()[reason]
+	return sent || !isOwn
+}
 
 // podReference refers to a pod or, with a name, to one of its containers (kubelet: GenerateContainerRef).
 func podReference(pod *v1.Pod, container string) v1.ObjectReference {

@@ -77,9 +77,13 @@ func New(s Settings) *Sender {
 	}
 }
 
-// Pod sends events of a pod of the API. pod is its newest copy there.
+// Pod sends events of a pod of the API, without those that only podctl's own history has (isSent). pod is its newest
+// copy there.
 func (s *Sender) Pod(pod *v1.Pod, events []state.PodEvent) {
 	for i := range events {
+		if !isSent(events[i].Reason) {
+			continue
+		}
 		s.add(podReference(pod, events[i].Container), &events[i])
 	}
 }

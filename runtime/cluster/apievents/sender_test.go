@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/rest"
+	kubeletevents "k8s.io/kubernetes/pkg/kubelet/events"
 
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -185,6 +186,22 @@ func TestEvents(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOwnEvents checks that the API gets podctl's own events only if they explain a difference from a kubelet.
+func TestOwnEvents(t *testing.T) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
+		s.Pod(web, []state.PodEvent{event("SandboxCreated", ""), event("ProbeStale", "c"), event("Killing", "c")})
+		synctest.Wait()
+		if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} Killing x1", "web spec.containers{c} ProbeStale x1"}) {
+			t.Errorf("%q", got)
+		}
+	})
+	for _, reason := range []string{kubeletevents.StartedContainer, kubeletevents.SandboxChanged, kubeletevents.FailedSync} {
+		if _, is := own()[reason]; is || !isSent(reason) {
+			t.Errorf("%s is an event of a kubelet", reason)
+		}
+	}
 }
 
 // TestCounts checks that identical events are counted, also if the counted event has expired.
