@@ -101,14 +101,14 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 	for _, w := range m.Workloads {
 		sess.IO.Print("%s is valid (%s)", controller.KeyOf(w), w.Source)
 	}
-	for _, o := range m.Apart {
+	for _, o := range m.Objects {
 		text := "%s is valid: apply stores it"
 		if o.Service != nil {
 			text = "%s is valid" // A Service needs no pod that names it.
 		}
 		sess.IO.Print(text, objects.KeyOf(o))
 	}
-	if len(m.Pods)+len(m.Apart)+len(m.Workloads) == 0 {
+	if len(m.Pods)+len(m.Objects)+len(m.Workloads) == 0 {
 		sess.IO.Print("contains nothing to apply")
 	}
 }

@@ -13,8 +13,8 @@ type Kind struct {
 	Words []string
 	// Workload is set for kinds that create pods.
 	Workload bool
-	// Apart is set for kinds that `all` does not include, as in kubectl.
-	Apart bool
+	// NotInAll is set for kinds that the word `all` does not select, as in kubectl.
+	NotInAll bool
 }
 
 // Kinds returns all kinds that podctl runs or stores, in kubectl's order.
@@ -35,9 +35,9 @@ func Kinds() []Kind {
 		}},
 		{Name: KindCronJob, APIVersion: batch, Workload: true, Words: []string{"cronjobs", "cronjob", "cj"}},
 		{Name: KindJob, APIVersion: batch, Workload: true, Words: []string{"jobs", "job"}},
-		{Name: KindConfigMap, APIVersion: core, Apart: true, Words: []string{"configmaps", "configmap", "cm"}},
-		{Name: KindSecret, APIVersion: core, Apart: true, Words: []string{"secrets", "secret"}},
-		{Name: KindClaim, APIVersion: core, Apart: true, Words: []string{
+		{Name: KindConfigMap, APIVersion: core, NotInAll: true, Words: []string{"configmaps", "configmap", "cm"}},
+		{Name: KindSecret, APIVersion: core, NotInAll: true, Words: []string{"secrets", "secret"}},
+		{Name: KindClaim, APIVersion: core, NotInAll: true, Words: []string{
 			"persistentvolumeclaims", "persistentvolumeclaim", "pvc",
 		}},
 	}

@@ -126,7 +126,7 @@ func (r *agentOwned) note(key state.ObjectKey, file string) {
 
 // conflicts returns an error for each workload or object that differs from its version in a source of the agent.
 func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, found *selection.Found) (errs []error) {
-	if len(found.Workloads)+len(found.Apart) == 0 {
+	if len(found.Workloads)+len(found.Objects) == 0 {
 		return nil
 	}
 	r := findAgentOwned(ctx, sess)
@@ -148,7 +148,7 @@ func (o *planOptions) conflicts(ctx context.Context, sess *session.Session, foun
 			return c.Outcome, err
 		})
 	}
-	for _, one := range found.Apart {
+	for _, one := range found.Objects {
 		key := objects.KeyOf(one)
 		differs(key, one.Source, r.object(key), func() (objects.Outcome, error) {
 			changes, err := sess.Objects().Changes([]*podspec.Object{one})

@@ -33,11 +33,11 @@ func brought(l *lab, file, text string) {
 			_, err = controller.NewStore(locker, time.Now).Put(l.T().Context(), w)
 		}
 	}
-	for _, o := range m.Apart {
+	for _, o := range m.Objects {
 		o.Owner = "/pods"
 	}
 	if err == nil {
-		err = objects.New(locker, time.Now).Put(l.T().Context(), m.Apart, func(objects.Change) {})
+		err = objects.New(locker, time.Now).Put(l.T().Context(), m.Objects, func(objects.Change) {})
 	}
 	if err != nil {
 		l.T().Fatal(err)

@@ -21,7 +21,7 @@ import (
 
 // storeObjects stores the objects of the manifests, and prints which other pods use them in their next pass.
 func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, found *selection.Found) error {
-	if len(found.Apart) == 0 {
+	if len(found.Objects) == 0 {
 		return nil
 	}
 	if o.plan != "" {
@@ -34,7 +34,7 @@ func (o *applyOptions) storeObjects(ctx context.Context, sess *session.Session, 
 		return err
 	}
 	changed, services := false, false
-	err = sess.Objects().Put(ctx, found.Apart, func(c objects.Change) {
+	err = sess.Objects().Put(ctx, found.Objects, func(c objects.Change) {
 		users := slices.DeleteFunc(otherUsers(c.Key, applied, found.Pods), func(d *podspec.Desired) bool {
 			owns := func(w *podspec.Workload) bool { return controller.OwnsPod(controller.KeyOf(w), d) }
 			return slices.ContainsFunc(found.Workloads, owns)
@@ -68,7 +68,7 @@ func (o *applyOptions) checkSaved(ctx context.Context, sess *session.Session, fo
 	if err != nil {
 		return err
 	}
-	sess.Objects().Pretend(found.Apart)
+	sess.Objects().Pretend(found.Objects)
 	defer sess.Objects().Pretend(nil)
 	for _, d := range found.Pods {
 		one, err := o.saved.of(d)
@@ -84,7 +84,7 @@ func (o *applyOptions) checkSaved(ctx context.Context, sess *session.Session, fo
 
 // unnamed returns an object that no pod of the manifests names; nil if there is none.
 func unnamed(found *selection.Found) *podspec.Object {
-	for _, o := range found.Apart {
+	for _, o := range found.Objects {
 		if len(objects.Users(objects.KeyOf(o), found.Pods)) == 0 {
 			return o
 		}
@@ -151,13 +151,13 @@ func userNames(pods []*podspec.Desired) string {
 // planObjects returns the changes to the objects of the manifests. The plans that follow assume that the objects are
 // stored. planObjects also adds applied pods that use a changed object.
 func (o *planOptions) planObjects(sess *session.Session, observed *selection.Observed) ([]view.ObjectChange, error) {
-	if len(observed.Apart) == 0 {
+	if len(observed.Objects) == 0 {
 		return nil, nil
 	}
 	if other := unnamed(&observed.Found); other != nil && o.save != "" {
 		return nil, exit.Usagef("--save saves plans of pods only: plan %s separately", objects.KeyOf(other))
 	}
-	changes, err := sess.Objects().Changes(observed.Apart)
+	changes, err := sess.Objects().Changes(observed.Objects)
 	if err != nil {
 		return nil, refusedObject(err)
 	}
@@ -165,7 +165,7 @@ func (o *planOptions) planObjects(sess *session.Session, observed *selection.Obs
 	if err != nil {
 		return nil, err
 	}
-	sess.Objects().Pretend(observed.Apart)
+	sess.Objects().Pretend(observed.Objects)
 	docs := make([]view.ObjectChange, 0, len(changes))
 	var users []*podspec.Desired
 	for i := range changes {

@@ -129,7 +129,7 @@ func (s *sources) file(ctx context.Context, d *podspec.Desired) *sourceFile {
 	}
 	m, err := loader.Load(ctx, key.path)
 	if file.err = err; err == nil {
-		file.pods, file.objects, file.err = m.Pods, m.Apart, m.Err()
+		file.pods, file.objects, file.err = m.Pods, m.Objects, m.Err()
 	}
 	return file
 }

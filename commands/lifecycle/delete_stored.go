@@ -70,7 +70,7 @@ func (o *deleteOptions) deleteData(ctx context.Context, sess *session.Session, t
 func (o *deleteOptions) deleteObjects(
 	ctx context.Context, sess *session.Session, named []state.ObjectKey, found *selection.Found,
 ) error {
-	if len(named)+len(found.Apart) == 0 {
+	if len(named)+len(found.Objects) == 0 {
 		return nil
 	}
 	applied, err := selection.Applied(sess)
@@ -80,7 +80,7 @@ func (o *deleteOptions) deleteObjects(
 	going, rules := selection.UIDs(found.Pods), findAgentOwned(ctx, sess)
 	applied = slices.DeleteFunc(applied, func(d *podspec.Desired) bool { return going[d.Pod.UID] })
 	keys := slices.Clone(named)
-	for _, object := range found.Apart {
+	for _, object := range found.Objects {
 		keys = append(keys, objects.KeyOf(object))
 	}
 	var outcomes []error

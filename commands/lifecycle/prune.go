@@ -211,7 +211,7 @@ func (o *planOptions) noteMoves(sess *session.Session, found *selection.Found) e
 	if o.Set == "" {
 		return nil
 	}
-	here := (&sets.Content{Pods: found.Pods, Workloads: found.Workloads, Objects: found.Apart}).Names()
+	here := (&sets.Content{Pods: found.Pods, Workloads: found.Workloads, Objects: found.Objects}).Names()
 	applied, err := selection.Applied(sess)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func kindWords(args, more []string) []string {
 			words = append(words, word)
 		case word == "all" && len(args) == 1:
 			for _, kind := range podspec.Kinds() {
-				if !kind.Apart {
+				if !kind.NotInAll {
 					words = append(words, kind.Words[0])
 				}
 			}

@@ -49,8 +49,8 @@ type Selection struct {
 // Found is the result of a selection.
 type Found struct {
 	Pods []*podspec.Desired
-	// Apart are the objects of the manifests that are neither pods nor workloads.
-	Apart []*podspec.Object
+	// Objects are the objects of the manifests that are neither pods nor workloads.
+	Objects []*podspec.Object
 	// Workloads are those of the manifests, or all of the namespace. Their pods are not in Pods.
 	Workloads []*podspec.Workload
 	// Names are the keys of all objects in the manifests, including those that selectors leave out.
@@ -308,7 +308,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	if err != nil {
 		return Found{}, err
 	}
-	f.sess.Loaded(slices.Concat(m.Pods, secretsOf(m.Apart), templatesOf(m.Workloads)))
+	f.sess.Loaded(slices.Concat(m.Pods, secretsOf(m.Objects), templatesOf(m.Workloads)))
 	if err := m.Err(); err != nil {
 		return Found{}, err
 	}
@@ -325,9 +325,9 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	found := Found{Pods: m.Pods, Workloads: m.Workloads, Skipped: m.Skipped}
 	found.Names, found.taken = namesOf(m)
 	if f.For >= DeleteKinds && f.recording == nil {
-		found.Apart = m.Apart
+		found.Objects = m.Objects
 	}
-	hasNothing := len(found.Pods)+len(found.Apart)+len(found.Workloads) == 0
+	hasNothing := len(found.Pods)+len(found.Objects)+len(found.Workloads) == 0
 	if hasNothing && !f.Prune && (len(m.Skipped) == 0 || !f.SkipUnknown) {
 		return Found{}, holdsNothing(manifests[0], m)
 	}

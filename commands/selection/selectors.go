@@ -144,7 +144,7 @@ func (s *Selection) narrow(found *Found) error {
 	if s.For == Apply {
 		pods = slices.Concat(found.Pods, templatesOf(found.Workloads))
 	}
-	found.Apart = slices.DeleteFunc(found.Apart, func(o *podspec.Object) bool {
+	found.Objects = slices.DeleteFunc(found.Objects, func(o *podspec.Object) bool {
 		return leftOut(o.Meta()) && len(objects.Users(objects.KeyOf(o), pods)) == 0
 	})
 	return nil

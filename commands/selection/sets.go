@@ -75,7 +75,7 @@ func (f *finder) ofSet(found *Found) error {
 		for _, w := range found.Workloads {
 			w.Set = set
 		}
-		for _, o := range found.Apart {
+		for _, o := range found.Objects {
 			o.Set = set
 		}
 		return nil
@@ -83,7 +83,7 @@ func (f *finder) ofSet(found *Found) error {
 	if !f.Prune {
 		return nil
 	}
-	here := (&sets.Content{Pods: found.Pods, Workloads: found.Workloads, Objects: found.Apart}).Names()
+	here := (&sets.Content{Pods: found.Pods, Workloads: found.Workloads, Objects: found.Objects}).Names()
 	if len(here) == 0 && len(found.Names) > 0 {
 		return exit.Usagef(
 			"no object in the manifests has the labels %s: --prune would delete all applied objects with these labels",
@@ -111,7 +111,7 @@ func namesOf(m *load.Manifest) (names, taken []state.ObjectKey) {
 }
 
 func contentOf(m *load.Manifest) *sets.Content {
-	return &sets.Content{Pods: m.Pods, Workloads: m.Workloads, Objects: m.Apart}
+	return &sets.Content{Pods: m.Pods, Workloads: m.Workloads, Objects: m.Objects}
 }
 
 // CheckNamespace refuses manifests with another namespace than that of the command line, as kubectl does, because the

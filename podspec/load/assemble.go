@@ -309,7 +309,7 @@ func (a *assembly) manifest() *Manifest {
 			unused := fmt.Sprintf("no pod of the manifest uses %s", o)
 			a.notes = append(a.notes, o.report.Note("", "metadata.name", unused))
 		default:
-			m.Apart = append(m.Apart, o.object())
+			m.Objects = append(m.Objects, o.object())
 		}
 	}
 	m.Problems, m.NoEffect, m.Skipped, m.documents = a.allProblems(), a.notes, a.skipped, a.documents

@@ -103,7 +103,7 @@ func TestBoundClaims(t *testing.T) {
 			continue
 		}
 		var bound []string
-		for _, o := range m.Apart {
+		for _, o := range m.Objects {
 			if o.Volume != nil {
 				bound = append(bound, o.Claim.Name+"="+o.Volume.Path)
 			}

@@ -59,7 +59,7 @@ func output(m *Manifest) string {
 	for _, d := range m.Pods {
 		text += fmt.Sprintln(d.Pod.Name, d.Pod.Spec.Containers[0].Image, len(d.Objects.ConfigMaps), len(d.Unresolved()))
 	}
-	for _, o := range m.Apart {
+	for _, o := range m.Objects {
 		text += fmt.Sprintln(podspec.ObjectName{Kind: o.Kind(), Name: o.Meta().Name}, o.Volume != nil)
 	}
 	return text

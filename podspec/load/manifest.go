@@ -23,7 +23,7 @@ type Loader struct {
 	// Stored adds stored objects; nil if there are none.
 	Stored Complete
 	// Store is set if the caller stores the objects of the manifests. Pods then take them from the store as Shared
-	// objects, and all of them are in Apart. Objects from ConfigMaps are not stored.
+	// objects, and all of them are in Objects. Objects from ConfigMaps are not stored.
 	Store bool
 	// Workloads also accepts workloads.
 	Workloads bool
@@ -116,9 +116,9 @@ type Manifest struct {
 	Pods []*podspec.Desired
 	// Workloads holds the workloads.
 	Workloads []*podspec.Workload
-	// Apart holds the Services, ConfigMaps, Secrets and claims: all of them if the caller stores them, otherwise only
+	// Objects holds the Services, ConfigMaps, Secrets and claims: all of them if the caller stores them, otherwise only
 	// those that no pod of the manifest names.
-	Apart    []*podspec.Object
+	Objects  []*podspec.Object
 	Problems []document.Problem
 	NoEffect []document.Note
 	// Skipped lists the objects that podctl does not use.

@@ -30,10 +30,10 @@ spec:
   type: NodePort
   ports: [{port: 80}]
 `)
-	if m.Err() != nil || len(m.Apart) != 1 || len(m.NoEffect) != 1 || m.NoEffect[0].Path != "spec.externalTrafficPolicy" {
+	if m.Err() != nil || len(m.Objects) != 1 || len(m.NoEffect) != 1 || m.NoEffect[0].Path != "spec.externalTrafficPolicy" {
 		t.Fatalf("%+v %v", m.NoEffect, m.Err())
 	}
-	if s := m.Apart[0].Service; s.Namespace != "default" || s.Spec.Ports[0].Protocol != "TCP" || s.Spec.Ports[0].TargetPort.IntVal != 80 {
+	if s := m.Objects[0].Service; s.Namespace != "default" || s.Spec.Ports[0].Protocol != "TCP" || s.Spec.Ports[0].TargetPort.IntVal != 80 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -44,8 +44,8 @@ func TestHealthCheckNodePortIsAssigned(t *testing.T) {
 	const local = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n" +
 		"spec: {selector: {app: web}, type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]"
 	m := loadServices(t, local+"}\n")
-	if m.Err() != nil || m.Apart[0].Service.Spec.HealthCheckNodePort != 0 {
-		t.Errorf("%+v %v", m.Apart, m.Err())
+	if m.Err() != nil || m.Objects[0].Service.Spec.HealthCheckNodePort != 0 {
+		t.Errorf("%+v %v", m.Objects, m.Err())
 	}
 	if err := loadServices(t, local+", healthCheckNodePort: 70000}\n").Err(); err == nil ||
 		!strings.Contains(err.Error(), "spec.healthCheckNodePort") {

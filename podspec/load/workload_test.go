@@ -280,9 +280,9 @@ func TestWorkloadObjects(t *testing.T) {
 		"        envFrom: [{configMapRef: {name: one}}, {configMapRef: {name: two}}]\n---\napiVersion: v1\n" +
 		"kind: ConfigMap\nmetadata: {name: one}\ndata: {a: b}\n"
 	m := withWorkloads(t, text)
-	if m.Err() != nil || len(m.Apart) > 0 || len(m.Problems) != 1 ||
+	if m.Err() != nil || len(m.Objects) > 0 || len(m.Problems) != 1 ||
 		!strings.HasPrefix(m.Problems[0].Path, "spec.template.spec.containers[0].envFrom[1]") {
-		t.Fatalf("%v, %d objects in Apart, %v", m.Err(), len(m.Apart), fmt.Sprint(m.Problems))
+		t.Fatalf("%v, %d objects in Objects, %v", m.Err(), len(m.Objects), fmt.Sprint(m.Problems))
 	}
 	if w := m.Workloads[0]; w.Template.Objects.ConfigMaps["one"] == nil {
 		t.Errorf("objects of the template %+v", w.Template.Objects)

@@ -66,7 +66,7 @@ func (e *NotFoundError) Error() string {
 	switch {
 	case named.Name == podspec.KindPod:
 		text = "pods are named without their kind here"
-	case named.Apart, typed.Apart:
+	case named.NotInAll, typed.NotInAll:
 		text = "this command takes pods; " +
 			"`podctl get configmaps`, `get secrets` and `get pvc` show objects that pods use"
 	case name == "all", named.Name != "", typed.Name != "":

@@ -176,7 +176,7 @@ func (h *house) appliesFrom(file, text string) {
 			h.t.Fatal(err)
 		}
 	}
-	if err := h.objects.Put(h.t.Context(), m.Apart, func(objects.Change) {}); err != nil {
+	if err := h.objects.Put(h.t.Context(), m.Objects, func(objects.Change) {}); err != nil {
 		h.t.Fatal(err)
 	}
 }

@@ -209,7 +209,7 @@ func (t *Texts) setWanted(now time.Time, m *load.Manifest) {
 		w.Owner = t.name
 		workloads = append(workloads, &want{workload: w})
 	}
-	for _, o := range m.Apart {
+	for _, o := range m.Objects {
 		o.Owner = t.name
 		objects = append(objects, &want{object: o})
 	}

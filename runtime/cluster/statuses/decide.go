@@ -39,8 +39,8 @@ type request struct {
 // known is the knowledge about one pod from which the next request follows.
 type known struct {
 	pod model.PodRef
-	taken
-	// version counts the changes of taken. It is 0 without a status.
+	observed
+	// version counts the changes of the observed state. It is 0 without a status.
 	version int
 
 	// answer is the answer to the last request, until the watch has caught up.
@@ -52,8 +52,8 @@ type known struct {
 	deleted, unsure bool
 }
 
-// taken is the state of a pod on this machine at one time.
-type taken struct {
+// observed is the state of a pod on this machine at one time.
+type observed struct {
 	own        v1.PodStatus
 	generation int64
 	mayRun     bool

@@ -18,8 +18,8 @@
 //
 // The lower half is the manager:
 //
-//	manager.go     the loop: marks, the pods to look at, and the limit of requests at the same time
-//	take.go        reads the current statuses
+//	manager.go     the loop: marks, the pods to observe, and the limit of requests at the same time
+//	observe.go     reads the current statuses
 //	request.go     one request and its result
 //	client.go      requests through client-go
 //

@@ -18,12 +18,13 @@ import (
 )
 
 const (
-	// takeSoon is the delay of the first look at a changed pod, and takeEvery the shortest time between two looks. A
-	// status is therefore at most 50 ms older than the first change that it does not show. On a busy machine, looks
-	// take at most half of the time: after a long look, the next one waits as long as that took, up to restMax.
-	takeSoon  = 5 * time.Millisecond
-	takeEvery = 50 * time.Millisecond
-	restMax   = time.Second
+	// observeSoon is the delay before a changed pod is observed, and observeEvery the shortest time between the starts
+	// of two observations. A status is therefore at most 50 ms older than the first change that it does not show. On a
+	// busy machine, observations take at most half of the time: after a long one, the next one waits as long as that
+	// took, up to restMax.
+	observeSoon  = 5 * time.Millisecond
+	observeEvery = 50 * time.Millisecond
+	restMax      = time.Second
 	// compareEvery is the time between two comparisons of all pods (kubelet: syncPeriod).
 	compareEvery = 10 * time.Second
 	// requestsMax limits the requests in flight.
@@ -156,21 +157,22 @@ type loop struct {
 	*Manager
 
 	pods map[types.UID]*entry
-	// dirty are the pods whose status must be taken again, since dirtySince.
+	// dirty are the pods that must be observed again, since dirtySince.
 	dirty      map[types.UID]bool
 	dirtySince time.Time
-	// missed are the pods that could not be observed. They are taken again after missedRetry.
-	missed      map[types.UID]bool
-	missedRetry backoff
-	takeFailure string
-	// taking is set while statuses are taken. tookAt is when that last began. The next look is not before restUntil.
-	taking    bool
-	tookAt    time.Time
-	restUntil time.Time
-	taken     chan harvest
-	compareAt time.Time
-	inFlight  int
-	results   chan result
+	// missed are the pods that could not be observed. They are observed again after missedRetry.
+	missed         map[types.UID]bool
+	missedRetry    backoff
+	observeFailure string
+	// observing is set while pods are observed. observedAt is when that last began. The next observation does not begin
+	// before restUntil.
+	observing    bool
+	observedAt   time.Time
+	restUntil    time.Time
+	observations chan observation
+	compareAt    time.Time
+	inFlight     int
+	results      chan result
 	// logs limits the log of failures.
 	logs rate.Sometimes
 }
@@ -196,11 +198,11 @@ func newLoop(m *Manager) *loop {
 	return &loop{
 		Manager: m, pods: map[types.UID]*entry{}, dirty: map[types.UID]bool{}, missed: map[types.UID]bool{},
 		logs: rate.Sometimes{First: logsFirst, Interval: logsEvery}, compareAt: time.Now(),
-		taken: make(chan harvest, 1), results: make(chan result, requestsMax),
+		observations: make(chan observation, 1), results: make(chan result, requestsMax),
 	}
 }
 
-// wait waits for the next event, at most until a time, and takes it in. It returns false if the context has ended.
+// wait waits for the next event, at most until a time, and handles it. It returns false if the context has ended.
 func (l *loop) wait(ctx context.Context, until time.Time) bool {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
@@ -209,7 +211,7 @@ func (l *loop) wait(ctx context.Context, until time.Time) bool {
 		return false
 	case <-l.signal:
 		l.readMarks(time.Now())
-	case h := <-l.taken:
+	case h := <-l.observations:
 		l.store(h, time.Now())
 	case r := <-l.results:
 		l.complete(r, time.Now())
@@ -221,7 +223,7 @@ func (l *loop) wait(ctx context.Context, until time.Time) bool {
 // next returns the time of the next action without an event.
 func (l *loop) next() time.Time {
 	next := l.compareAt
-	if at, due := l.takeAt(); due && at.Before(next) {
+	if at, due := l.observeAt(); due && at.Before(next) {
 		next = at
 	}
 	if l.inFlight >= requestsMax {
@@ -237,23 +239,23 @@ func (l *loop) next() time.Time {
 
 // act does everything that is due.
 func (l *loop) act(ctx context.Context) {
-	// The last look is part of finish, so the end of the agent does not end one that is under way.
+	// The last observation is part of finish, so the end of the agent does not end one that is under way.
 	ctx = context.WithoutCancel(ctx)
 	now := time.Now()
 	if !now.Before(l.compareAt) {
 		l.compareAt = now.Add(compareEvery)
 		l.checkAll(now)
 		// The pods are listed again, too: a mark may have come before the agent showed the pod.
-		l.beginTake(ctx, now)
+		l.beginObservation(ctx, now)
 	}
-	if at, due := l.takeAt(); due && !now.Before(at) {
-		l.beginTake(ctx, now)
+	if at, due := l.observeAt(); due && !now.Before(at) {
+		l.beginObservation(ctx, now)
 	}
 	l.send(ctx, now)
 	l.summarize()
 }
 
-// readMarks takes in what other goroutines have reported.
+// readMarks reads the marks of other goroutines.
 func (l *loop) readMarks(now time.Time) {
 	l.mu.Lock()
 	marked, changed, woken := l.marked, l.changed, l.woken
@@ -367,14 +369,15 @@ func (l *loop) summarize() {
 	l.mu.Unlock()
 }
 
-// finish takes and sends the last statuses, and then ends all requests. It makes no request that has just failed.
+// finish observes the pods a last time, sends their statuses, and then ends all requests. It makes no request that has
+// just failed.
 func (l *loop) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, lastWords)
 	defer cancel()
 	l.readMarks(time.Now())
-	l.beginTake(ctx, time.Now())
-	for l.taking || l.inFlight > 0 || len(l.dirty) > 0 {
-		at, due := l.takeAt()
+	l.beginObservation(ctx, time.Now())
+	for l.observing || l.inFlight > 0 || len(l.dirty) > 0 {
+		at, due := l.observeAt()
 		if due = due && len(l.dirty) > 0; !due {
 			at = time.Now().Add(lastWords)
 		}
@@ -383,7 +386,7 @@ func (l *loop) finish(ctx context.Context) {
 		}
 		now := time.Now()
 		if due && !now.Before(at) {
-			l.beginTake(ctx, now)
+			l.beginObservation(ctx, now)
 		}
 		l.send(ctx, now)
 	}

@@ -163,8 +163,8 @@ func TestSendsAStatusOnce(t *testing.T) {
 	})
 }
 
-// TestTakesAtMostEach50ms checks that many marks cause few looks, and that the last status is sent.
-func TestTakesAtMostEach50ms(t *testing.T) {
+// TestObservesAtMostEvery50ms checks that many marks cause few observations, and that the last status is sent.
+func TestObservesAtMostEvery50ms(t *testing.T) {
 	inBubble(t, func(c *cluster) {
 		c.becomes(running)
 		c.passes(time.Second)
@@ -177,7 +177,7 @@ func TestTakesAtMostEach50ms(t *testing.T) {
 		}
 		c.passes(50 * time.Millisecond)
 		if c.here.lists > 3 {
-			t.Errorf("%d looks in 150 ms", c.here.lists)
+			t.Errorf("%d observations in 150 ms", c.here.lists)
 		}
 		if s := c.status(); s.Message != "m99" {
 			t.Errorf("the API has %q", s.Message)
@@ -185,8 +185,8 @@ func TestTakesAtMostEach50ms(t *testing.T) {
 	})
 }
 
-// TestSlowLooksTakeHalfOfTheTime checks that a machine on which each look takes long is not busy with looks alone.
-func TestSlowLooksTakeHalfOfTheTime(t *testing.T) {
+// TestSlowObservationsTakeHalfOfTheTime checks that slow observations leave time for requests.
+func TestSlowObservationsTakeHalfOfTheTime(t *testing.T) {
 	inBubble(t, func(c *cluster) {
 		c.here.slow = 200 * time.Millisecond
 		for i := range 200 {
@@ -195,7 +195,7 @@ func TestSlowLooksTakeHalfOfTheTime(t *testing.T) {
 		}
 		c.passes(time.Second)
 		if c.here.lists < 5 || c.here.lists > 8 {
-			t.Errorf("%d looks of 200 ms in 2 s", c.here.lists)
+			t.Errorf("%d observations of 200 ms in 2 s", c.here.lists)
 		}
 		if s := c.status(); s.Message != "m199" {
 			t.Errorf("the API has %q", s.Message)

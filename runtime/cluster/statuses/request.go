@@ -55,7 +55,7 @@ func (m *Manager) do(ctx context.Context, r *request) (pod *v1.Pod, err error) {
 	return pod, err
 }
 
-// complete takes in the result of a request. The next decision follows at once, except after a failure, and for a pod
+// complete handles the result of a request. The next decision follows at once, except after a failure, and for a pod
 // that is gone: its status is dropped until it changes or the next comparison.
 func (l *loop) complete(r result, now time.Time) {
 	l.inFlight--

@@ -14,8 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// harvest is the result of one look at the pods of the agent.
-type harvest struct {
+// observation is the state of the pods of the agent at one time.
+type observation struct {
 	// shown are the shown pods, if they could be listed.
 	shown  []Shown
 	listed bool
@@ -25,7 +25,7 @@ type harvest struct {
 	err   error
 }
 
-// soil notes that the status of a pod must be taken again.
+// soil notes that a pod must be observed again.
 func (l *loop) soil(uid types.UID, now time.Time) {
 	if len(l.dirty) == 0 {
 		l.dirtySince = now
@@ -33,16 +33,16 @@ func (l *loop) soil(uid types.UID, now time.Time) {
 	l.dirty[uid] = true
 }
 
-// takeAt returns when the next statuses are taken. due is false if there are none, or if this is under way.
-func (l *loop) takeAt() (at time.Time, due bool) {
-	if l.taking || len(l.dirty)+len(l.missed) == 0 {
+// observeAt returns when pods are next observed. due is false if no pod needs it, or if an observation is under way.
+func (l *loop) observeAt() (at time.Time, due bool) {
+	if l.observing || len(l.dirty)+len(l.missed) == 0 {
 		return time.Time{}, false
 	}
 	at = l.missedRetry.until
-	if soon := l.dirtySince.Add(takeSoon); len(l.dirty) > 0 && (len(l.missed) == 0 || soon.Before(at)) {
+	if soon := l.dirtySince.Add(observeSoon); len(l.dirty) > 0 && (len(l.missed) == 0 || soon.Before(at)) {
 		at = soon
 	}
-	for _, earliest := range []time.Time{l.tookAt.Add(takeEvery), l.restUntil} {
+	for _, earliest := range []time.Time{l.observedAt.Add(observeEvery), l.restUntil} {
 		if at.Before(earliest) {
 			at = earliest
 		}
@@ -50,27 +50,28 @@ func (l *loop) takeAt() (at time.Time, due bool) {
 	return at, true
 }
 
-// beginTake takes the status of all dirty pods, and of those that the manager does not know yet. The end of ctx ends
-// the look.
-func (l *loop) beginTake(ctx context.Context, now time.Time) {
-	if l.taking {
+// beginObservation observes all dirty pods, and those that the manager does not know yet. The end of ctx ends the
+// observation.
+func (l *loop) beginObservation(ctx context.Context, now time.Time) {
+	if l.observing {
 		return
 	}
 	asked := l.dirty
 	if !l.missedRetry.until.After(now) {
 		maps.Copy(asked, l.missed)
 	}
-	l.taking, l.tookAt, l.dirty = true, now, map[types.UID]bool{}
-	before := make(map[types.UID]taken, len(l.pods))
+	l.observing, l.observedAt, l.dirty = true, now, map[types.UID]bool{}
+	before := make(map[types.UID]observed, len(l.pods))
 	for uid, e := range l.pods {
-		before[uid] = e.taken
+		before[uid] = e.observed
 	}
-	go func() { l.taken <- l.take(ctx, asked, before) }()
+	go func() { l.observations <- l.observePods(ctx, asked, before) }()
 }
 
-// take lists the pods, and then their statuses, so that a status is never older than what Shown reports about the pod.
-func (m *Manager) take(ctx context.Context, asked map[types.UID]bool, before map[types.UID]taken) harvest {
-	h := harvest{asked: asked, pods: map[types.UID]*v1.Pod{}}
+// observePods lists the pods, and then their statuses, so that a status is never older than what Shown reports about
+// the pod.
+func (m *Manager) observePods(ctx context.Context, asked map[types.UID]bool, before map[types.UID]observed) observation {
+	h := observation{asked: asked, pods: map[types.UID]*v1.Pod{}}
 	shown, err := m.Pods.Shown(ctx)
 	if err != nil {
 		h.err = fmt.Errorf("list the pods of the API server: %w", err)
@@ -104,12 +105,12 @@ func (m *Manager) take(ctx context.Context, asked map[types.UID]bool, before map
 	return h
 }
 
-// store takes in the result of a look. Pods that could not be observed are taken again later, without a delay for the
+// store stores an observation. Pods that could not be observed are observed again later, without a delay for the
 // others.
-func (l *loop) store(h harvest, now time.Time) {
-	l.taking = false
-	l.restUntil = now.Add(min(now.Sub(l.tookAt), restMax))
-	l.noteTake(h.err)
+func (l *loop) store(h observation, now time.Time) {
+	l.observing = false
+	l.restUntil = now.Add(min(now.Sub(l.observedAt), restMax))
+	l.noteFailure(h.err)
 	missed := h.asked
 	if h.listed {
 		missed = l.storeAll(&h, now)
@@ -126,20 +127,20 @@ func (l *loop) store(h harvest, now time.Time) {
 	}
 }
 
-// noteTake logs why statuses could not be taken, once for each reason.
-func (l *loop) noteTake(err error) {
+// noteFailure logs why pods could not be observed, once for each reason.
+func (l *loop) noteFailure(err error) {
 	failure := ""
 	if err != nil {
 		failure = describe(err)
 	}
-	if failure != "" && failure != l.takeFailure {
+	if failure != "" && failure != l.observeFailure {
 		l.Log.Warn("cannot read the status of pods", "error", failure)
 	}
-	l.takeFailure = failure
+	l.observeFailure = failure
 }
 
-// storeAll takes in the statuses of a look, and returns the shown pods without one.
-func (l *loop) storeAll(h *harvest, now time.Time) map[types.UID]bool {
+// storeAll stores the statuses of an observation, and returns the shown pods without one.
+func (l *loop) storeAll(h *observation, now time.Time) map[types.UID]bool {
 	shown, missed := map[types.UID]bool{}, map[types.UID]bool{}
 	for i := range h.shown {
 		uid := h.shown[i].Desired.Pod.UID
@@ -155,7 +156,7 @@ func (l *loop) storeAll(h *harvest, now time.Time) map[types.UID]bool {
 	return missed
 }
 
-// storeOne takes in the status of one pod.
+// storeOne stores the status of one pod.
 func (l *loop) storeOne(s *Shown, pod *v1.Pod, now time.Time) {
 	p := s.Desired.Pod
 	e := l.pods[p.UID]
@@ -163,17 +164,17 @@ func (l *loop) storeOne(s *Shown, pod *v1.Pod, now time.Time) {
 		e = &entry{known: known{pod: model.PodRef{Namespace: p.Namespace, Name: p.Name, UID: p.UID}}}
 		l.pods[p.UID] = e
 	}
-	next := taken{own: pod.Status, generation: p.Generation, mayRun: s.MayRun, reclaimed: s.Reclaimed}
+	next := observed{own: pod.Status, generation: p.Generation, mayRun: s.MayRun, reclaimed: s.Reclaimed}
 	e.orphan = false
 	if e.version > 0 && e.same(&next) {
 		return
 	}
-	e.taken = next
+	e.observed = next
 	e.version++
 	e.due(now)
 }
 
-func (t *taken) same(other *taken) bool {
+func (t *observed) same(other *observed) bool {
 	return t.generation == other.generation && t.mayRun == other.mayRun && t.reclaimed == other.reclaimed &&
 		equality.Semantic.DeepEqual(&t.own, &other.own)
 }
