@@ -3,6 +3,10 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/session"
@@ -12,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/wait"
 )
 
 // podOutcome is the result of one pod in `apply -o json`.
@@ -73,4 +78,75 @@ func outcomeOf(
 		item.Skipped = append(item.Skipped, s.ID)
 	}
 	return item
+}
+
+// conclude prints the result of a pod, and returns an error for failed and held steps.
+func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
+	a.mu.Lock()
+	a.done[model.RefOf(d.Pod)] = outcome
+	a.mu.Unlock()
+	if err != nil {
+		return withSkipped(outcome, err)
+	}
+	if failure := outcome.Err(); failure != nil {
+		return errors.Join(failure, remaining(outcome))
+	}
+	p := outcome.Plan
+	if a.o.output != "json" && !a.wasReported(d, p) {
+		text := view.Outcome(p)
+		if a.o.wait != "" {
+			text = fmt.Sprintf("is %s (%.1fs)", a.o.wait, a.io.Now().Sub(began).Seconds())
+		}
+		a.io.Print("pod %s %s", model.RefOf(d.Pod), text)
+	}
+	if p.MissesObjects() || a.o.exitCode && a.o.wait == "" && (!p.Complete || p.Records()) {
+		return exit.With(exit.NotYet)
+	}
+	return nil
+}
+
+// wasReported reports whether the success of the pod was printed before, and no step was needed since.
+func (a *applier) wasReported(d *podspec.Desired, p *plan.Plan) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ref := model.RefOf(d.Pod)
+	before := a.reported[ref] == d.Digest() && len(p.Steps) == 0
+	a.reported[ref] = d.Digest()
+	return before
+}
+
+// remaining describes the work that is left after a pass with failures; nil if there is none.
+func remaining(outcome *executor.Outcome) error {
+	var parts []string
+	for _, s := range outcome.Skipped {
+		failed := slices.ContainsFunc(outcome.Failed, func(e executor.StepError) bool {
+			return e.Step.Container == s.Container
+		})
+		if s.Kind == plan.StartContainer && !failed {
+			parts = append(parts, s.Container+" not started")
+		}
+	}
+	if text := view.Left(outcome.Plan); text != "" {
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	return fmt.Errorf("pod %s: %s", outcome.Plan.Pod, strings.Join(parts, "; "))
+}
+
+// withSkipped adds the skipped steps to an error.
+func withSkipped(outcome *executor.Outcome, err error) error {
+	if outcome == nil || len(outcome.Skipped) == 0 {
+		return err
+	}
+	var skipped []string
+	for i := range outcome.Plan.Steps {
+		s := &outcome.Plan.Steps[i]
+		if s.Kind != plan.CheckContainer && slices.Contains(outcome.Skipped, s) {
+			skipped = append(skipped, s.Kind.Verb()+" "+s.Object())
+		}
+	}
+	blocked := (*wait.BlockedError)(nil)
+	return &exit.SkippedError{Err: err, Steps: skipped, Final: errors.As(err, &blocked)}
 }
