@@ -209,12 +209,12 @@ func TestAgentKeepsNewerResults(t *testing.T) {
 		known bool
 		kept  bool
 	}{
-		"it was decided since":          {model.Liveness, time.Second, false, false},
-		"it was found since":            {model.Readiness, time.Second, false, false},
-		"it was found before":           {model.Readiness, -time.Second, false, true},
-		"it was decided before":         {model.Liveness, -time.Second, false, false},
+		"decided since":                 {model.Liveness, time.Second, false, false},
+		"found since":                   {model.Readiness, time.Second, false, false},
+		"found before":                  {model.Readiness, -time.Second, false, true},
+		"decided before":                {model.Liveness, -time.Second, false, false},
 		"the agent knew":                {model.Liveness, -time.Second, true, true},
-		"it is too old to act on":       {model.Liveness, -time.Minute, false, true},
+		"too old to act on":             {model.Liveness, -time.Minute, false, true},
 		"found by a clock set back":     {model.Liveness, time.Hour, false, true},
 		"known, and the clock set back": {model.Liveness, time.Hour, true, true},
 	} {

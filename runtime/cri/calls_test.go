@@ -148,9 +148,9 @@ func TestRetries(t *testing.T) {
 		asked   int
 		want    error
 	}{
-		"it answers":    {[]error{nil}, 1, nil},
-		"it comes back": {[]error{gone, nil}, 2, nil},
-		"it refuses":    {[]error{gone, failed}, 2, failed},
+		"the runtime answers":    {[]error{nil}, 1, nil},
+		"the runtime comes back": {[]error{gone, nil}, 2, nil},
+		"the runtime refuses":    {[]error{gone, failed}, 2, failed},
 	} {
 		asked := 0
 		err := l.WithRetries(t.Context(), func() error { asked++; return c.answers[asked-1] })
@@ -189,7 +189,7 @@ func TestNoneAnswered(t *testing.T) {
 		"none answers":            {t.Context(), dead, []error{gone, gone}, gone},
 		"none answers but itself": {t.Context(), l, []error{gone, gone}, nil},
 		"no call was made":        {t.Context(), dead, nil, nil},
-		"it was ended":            {over, l, []error{nil, nil}, ended},
+		"the query was ended":     {over, l, []error{nil, nil}, ended},
 		"ended during a call":     {over, l, []error{nil, failed}, ended},
 		"timeout of one call":     {late, dead, []error{nil, cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},
 		"timeout of all calls":    {late, l, []error{cancelled(context.DeadlineExceeded, l.Endpoint)}, nil},

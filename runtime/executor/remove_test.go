@@ -45,7 +45,7 @@ func TestLogsRemovedWithARecord(t *testing.T) {
 	}{
 		"removed from the manifest":           {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
 		"its sandbox was replaced":            {plan.RemoveOwnLogs, 2, 9, "", "0 1 3"},
-		"it never ran":                        {plan.RemoveOwnLogs, 3, 9, "", "0 1 2"},
+		"the container never ran":             {plan.RemoveOwnLogs, 3, 9, "", "0 1 2"},
 		"a newer one followed":                {plan.RemoveSupersededLogs, 1, 9, "1", "2 3"},
 		"a newer one of the same attempt":     {plan.RemoveSupersededLogs, 2, 9, "", "0 1 2 3"},
 		"started again with the same attempt": {plan.RemoveSupersededLogs, 1, 1, "1", "0 1 2 3"},

@@ -181,11 +181,11 @@ func TestOrderOfStops(t *testing.T) {
 		waited bool
 		want   time.Duration
 	}{
-		"it has ended":                {0, false, false, 0},
+		"the stop before has ended":   {0, false, false, 0},
 		"ends in the grace period":    {3 * time.Second, false, true, 3 * time.Second},
 		"ends after the grace period": {time.Minute, false, true, 10 * time.Second},
-		"it fails":                    {time.Second, true, true, 10 * time.Second},
-		"it has failed":               {0, true, true, 10 * time.Second},
+		"the stop before fails":       {time.Second, true, true, 10 * time.Second},
+		"the stop before has failed":  {0, true, true, 10 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			report := &reporter{plan: &plan.Plan{}, now: time.Now}
@@ -305,11 +305,11 @@ func TestHandlersOfHooks(t *testing.T) {
 		step plan.Step
 		want string
 	}{
-		"no hook":       {plan.Step{Container: "a"}, ""},
-		"of a manifest": {plan.Step{Container: "a", ContainerID: "id", PreStop: "exec"}, "of the manifest"},
-		"it lost it":    {plan.Step{Container: "b", ContainerID: "id", PreStop: "exec"}, ""},
-		"it has left":   {plan.Step{Container: "c", ContainerID: "id", PreStop: "exec"}, "of the container"},
-		"it is gone":    {plan.Step{Container: "c", ContainerID: "other", PreStop: "exec"}, ""},
+		"no hook":                         {plan.Step{Container: "a"}, ""},
+		"of a manifest":                   {plan.Step{Container: "a", ContainerID: "id", PreStop: "exec"}, "of the manifest"},
+		"the manifest lost the hook":      {plan.Step{Container: "b", ContainerID: "id", PreStop: "exec"}, ""},
+		"the container left the manifest": {plan.Step{Container: "c", ContainerID: "id", PreStop: "exec"}, "of the container"},
+		"the container is gone":           {plan.Step{Container: "c", ContainerID: "other", PreStop: "exec"}, ""},
 	} {
 		handler, ref := x.preStopHandler(&c.step)
 		got := ""
@@ -319,7 +319,7 @@ func TestHandlersOfHooks(t *testing.T) {
 		if got != c.want || (c.want != "" && ref.Name != c.step.Container) {
 			t.Errorf("%s: %q of %q, want %q", name, got, ref.Name, c.want)
 		}
-		if name == "it has left" && (len(ref.Ports) != 1 || ref.Ports[0].ContainerPort != 80) {
+		if name == "the container left the manifest" && (len(ref.Ports) != 1 || ref.Ports[0].ContainerPort != 80) {
 			t.Errorf("ports %v", ref.Ports)
 		}
 	}
@@ -361,7 +361,7 @@ func TestAddressesOfHooks(t *testing.T) {
 		id      string
 		want    string
 	}{
-		"it runs":                    {pod, "old", "10.0.0.2"},
+		"the sandbox runs":           {pod, "old", "10.0.0.2"},
 		"sandbox exited":             {dead, "old", ""},
 		"sandbox without an address": {lost, "old", ""},
 		"in the node's network":      {host, "old", "192.0.2.7"},

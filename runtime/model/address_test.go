@@ -19,8 +19,8 @@ func TestPodIPs(t *testing.T) {
 		"one of each family":          {&ready, []string{"192.0.2.7"}, "[10.0.0.2 fd00::2]", "10.0.0.2"},
 		"the node's family first":     {&ready, []string{"2001:db8::7"}, "[fd00::2 10.0.0.2]", "fd00::2"},
 		"the node's are not known":    {&ready, nil, "[10.0.0.2 fd00::2]", "10.0.0.2"},
-		"it is not ready":             {&dead, []string{"192.0.2.7"}, "[]", ""},
-		"it is gone":                  {nil, []string{"192.0.2.7"}, "[]", ""},
+		"the sandbox is not ready":    {&dead, []string{"192.0.2.7"}, "[]", ""},
+		"the sandbox is gone":         {nil, []string{"192.0.2.7"}, "[]", ""},
 		"the node's network":          {&host, []string{"192.0.2.7", "2001:db8::7"}, "[192.0.2.7 2001:db8::7]", "192.0.2.7"},
 		"of a node without any of it": {&host, nil, "[]", "127.0.0.1"},
 	} {

@@ -175,7 +175,7 @@ func TestInitContainersOfRebuiltPods(t *testing.T) {
 		"two before it":     {[]v1.ContainerStatus{ended("i", 0, 1, 0), ended("j", 1, 2, 0), runs("a", 3, 0)}, []string{"i", "j"}},
 		"a job":             {[]v1.ContainerStatus{ended("i", 0, 1, 0), ended("a", 2, 3, 0)}, []string{"i"}},
 		"beside each other": {[]v1.ContainerStatus{ended("a", 0, 2, 0), runs("b", 1, 0)}, nil},
-		"it failed":         {[]v1.ContainerStatus{ended("a", 0, 1, 3), runs("b", 2, 0)}, nil},
+		"one that failed":   {[]v1.ContainerStatus{ended("a", 0, 1, 3), runs("b", 2, 0)}, nil},
 		"only restarted":    {[]v1.ContainerStatus{ended("a", 0, 1, 0), runs("b", 2, 1)}, nil},
 		"one that waits":    {[]v1.ContainerStatus{ended("a", 0, 1, 0), {Name: "b"}}, nil},
 		"alone":             {[]v1.ContainerStatus{ended("a", 0, 1, 0)}, nil},

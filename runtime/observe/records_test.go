@@ -72,7 +72,7 @@ func TestContainersOutsideOfKnownSandboxes(t *testing.T) {
 	for name, c := range map[string]struct {
 		known   string
 		desired *podspec.Desired
-	}{"the sandbox is lost": {"lost", d}, "nothing is known": {"", d}, "it is deleted": {elsewhere, nil}} {
+	}{"the sandbox is lost": {"lost", d}, "nothing is known": {"", d}, "the pod is deleted": {elsewhere, nil}} {
 		l.remember(d, &state.Checkpoint{Memory: model.Memory{LastRun: &model.LastRun{Sandbox: c.known}}})
 		s, err := l.observer.Observe(t.Context(), ref, c.desired)
 		if err != nil || !slices.Equal(ids(s), want) {
@@ -260,7 +260,7 @@ func TestFullLogs(t *testing.T) {
 		path  string
 		want  bool
 	}{
-		"it has none": {running, "", false}, "large": {running, largeLog(t), true}, "large, and it has ended": {ended, largeLog(t), false},
+		"no log": {running, "", false}, "large": {running, largeLog(t), true}, "large, and it has ended": {ended, largeLog(t), false},
 		"moved aside": {running, largeLog(t) + ".other", true},
 	} {
 		if got := LogFull(&runtimeapi.ContainerStatus{State: c.state, LogPath: c.path}, logfile.Limits{}); got != c.want {

@@ -128,15 +128,15 @@ func TestTerminationMessages(t *testing.T) {
 		change func(*runtimeapi.ContainerStatus)
 		want   string
 	}{
-		"it wrote one":     {output, func(*runtimeapi.ContainerStatus) {}, "of the file"},
-		"it wrote none":    {silent, func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
-		"its file is gone": {dir + "/gone", func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
-		"it does not ask for it": {silent, func(s *runtimeapi.ContainerStatus) {
+		"the container wrote one":  {output, func(*runtimeapi.ContainerStatus) {}, "of the file"},
+		"the container wrote none": {silent, func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
+		"its file is gone":         {dir + "/gone", func(*runtimeapi.ContainerStatus) {}, "of the log\n"},
+		"the container does not ask for the log": {silent, func(s *runtimeapi.ContainerStatus) {
 			delete(s.GetAnnotations(), criconfig.AnnotationTerminationMessagePolicy)
 		}, ""},
-		"it succeeded": {silent, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 }, ""},
-		"it never ran": {silent, func(s *runtimeapi.ContainerStatus) { s.Reason = "ContainerCannotRun" }, ""},
-		"it runs": {
+		"the container succeeded": {silent, func(s *runtimeapi.ContainerStatus) { s.ExitCode = 0 }, ""},
+		"the container never ran": {silent, func(s *runtimeapi.ContainerStatus) { s.Reason = "ContainerCannotRun" }, ""},
+		"the container runs": {
 			output,
 			func(s *runtimeapi.ContainerStatus) { s.State = runtimeapi.ContainerState_CONTAINER_RUNNING },
 			"",

@@ -100,9 +100,9 @@ func TestAdmission(t *testing.T) {
 		change func(*bench)
 		want   string
 	}{
-		"it fits":      {newBench(two).others(other), nil, starts},
-		"it does not":  {newBench(three).others(other), nil, "OutOfcpu rejected"},
-		"no admission": {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
+		"the pod fits":         {newBench(two).others(other), nil, starts},
+		"the pod does not fit": {newBench(three).others(other), nil, "OutOfcpu rejected"},
+		"no admission":         {newBench(three).others(other), func(b *bench) { b.how = nil }, starts},
 		"rejected before": {
 			newBench(two),
 			func(b *bench) { b.Memory.Applied, b.Memory.Rejection = two, rejection },
@@ -134,7 +134,7 @@ func TestAdmission(t *testing.T) {
 			starts,
 		},
 		"admitted before":          {newBench(three).others(other), func(b *bench) { b.Memory.Applied = three }, starts},
-		"it runs":                  {newBench(three).others(other).runs(three), nil, ""},
+		"the pod runs":             {newBench(three).others(other).runs(three), nil, ""},
 		"running without a record": {newBench(three).others(other).runs(nil), nil, ""},
 		"an edit that fits": {
 			newBench(sized(t, "web", "2500m")).others(sized(t, "other", "1")).runs(two),

@@ -92,7 +92,7 @@ func TestChooseSandbox(t *testing.T) {
 			func(w *modeltest.World) { w.Sandboxes = nil; w.Reserved = map[string]uint32{"": 4} },
 			verdict{true, true, "", 5, model.SandboxMissing, 0},
 		},
-		"it stays": {func(*modeltest.World) {}, verdict{false, false, "s0", 3, model.Completed, 0}},
+		"the sandbox stays": {func(*modeltest.World) {}, verdict{false, false, "s0", 3, model.Completed, 0}},
 		"not ready": {
 			func(w *modeltest.World) { w.Sandboxes[0].State = model.SandboxNotReady },
 			verdict{true, true, "s0", 4, model.SandboxNotReadyState, 0},
@@ -217,7 +217,7 @@ func TestFinishedPodIsStopped(t *testing.T) {
 			[]string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"},
 			"the pod has finished: Succeeded",
 		},
-		"it failed": {
+		"the pod failed": {
 			"app=Exited:1",
 			model.SandboxReady,
 			[]string{"kill pod true, create sandbox false, attempt 0: Completed", "keep app: Exited"},

@@ -184,9 +184,9 @@ func TestNotesOnImages(t *testing.T) {
 			w.Images["i:1"] = model.Image{ID: "sha256:ff", Digests: []string{"r/i@sha256:aaaabbbbccccdddd"}}
 			w.Find("app-0-of-s0").ImageID = "r/i@sha256:0123456789abcdef"
 		}, []string{"app runs image 0123456789ab, but i:1 now refers to aaaabbbbcccc: podctl restart web app uses the new image"}},
-		"it has ended":       {func(w *modeltest.World) { w.End("app", 0, time.Hour) }, []string{}},
-		"it is replaced":     {func(w *modeltest.World) { w.Find("app-0-of-s0").SpecHash = "v1:00" }, []string{}},
-		"another is stopped": {func(w *modeltest.World) { w.Find("log-0-of-s0").SpecHash = "v1:00" }, want},
+		"the container has ended":   {func(w *modeltest.World) { w.End("app", 0, time.Hour) }, []string{}},
+		"the container is replaced": {func(w *modeltest.World) { w.Find("app-0-of-s0").SpecHash = "v1:00" }, []string{}},
+		"another is stopped":        {func(w *modeltest.World) { w.Find("log-0-of-s0").SpecHash = "v1:00" }, want},
 	} {
 		w := modeltest.Running(modeltest.Load(t, modeltest.WebPod))
 		w.Find("app-0-of-s0").ImageID = "sha256:0123456789abcdef"
@@ -340,10 +340,10 @@ func TestDebugPlanStartsOneContainer(t *testing.T) {
 		set    func(w *modeltest.World)
 		want   []string
 	}{
-		"it is to start":           {"app=Running", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
-		"another one starts too":   {"app=Exited", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
-		"it was there":             {"app=Running look=Exited", nil, []string{}},
-		"the sandbox is to be new": {"app=Running", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, []string{}},
+		"the container is to start": {"app=Running", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
+		"another one starts too":    {"app=Exited", nil, []string{"check-look BeforeStart", "start-look NotCreated after check-look"}},
+		"the container was there":   {"app=Running look=Exited", nil, []string{}},
+		"the sandbox is to be new":  {"app=Running", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, []string{}},
 		"image absent": {
 			"app=Running",
 			func(w *modeltest.World) { w.Images["i:1"] = model.Image{} },

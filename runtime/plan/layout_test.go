@@ -34,9 +34,9 @@ func TestCgroupIsCreatedBeforeTheSandbox(t *testing.T) {
 		exists *bool
 		want   string
 	}{
-		"it is there":        {new(true), "run-sandbox SandboxMissing"},
-		"it is missing":      {new(false), "run-sandbox SandboxMissing after create-cgroup"},
-		"it is not podctl's": {nil, "run-sandbox SandboxMissing"},
+		"the cgroup exists":          {new(true), "run-sandbox SandboxMissing"},
+		"the cgroup is missing":      {new(false), "run-sandbox SandboxMissing after create-cgroup"},
+		"the cgroup is not podctl's": {nil, "run-sandbox SandboxMissing"},
 	} {
 		w := modeltest.New(modeltest.Load(t, modeltest.WebPod))
 		w.CgroupExists = c.exists
@@ -54,11 +54,11 @@ func TestCgroupOfAFinishedPodIsRemoved(t *testing.T) {
 		remains bool
 		want    []string
 	}{
-		"it is there":        {"app=Exited", new(true), false, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
-		"parts of it remain": {"app=Exited", new(false), true, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
-		"it is gone":         {"app=Exited", new(false), false, nil},
-		"it is not podctl's": {"app=Exited", nil, false, nil},
-		"the pod still runs": {"app=Running", new(true), false, nil},
+		"the cgroup exists":          {"app=Exited", new(true), false, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
+		"parts of the cgroup remain": {"app=Exited", new(false), true, []string{"remove-cgroup Completed after stop-sandbox-s0"}},
+		"the cgroup is gone":         {"app=Exited", new(false), false, nil},
+		"the cgroup is not podctl's": {"app=Exited", nil, false, nil},
+		"the pod still runs":         {"app=Running", new(true), false, nil},
 		"a container is stray": {
 			"app=Exited stray=Running",
 			new(true),
@@ -104,8 +104,8 @@ func TestVolumesAreReadyBeforeAnythingStarts(t *testing.T) {
 			"check-app BeforeStart after prepare-volume/empty,prepare-volume/file",
 			"start-app NotCreated after check-app",
 		}},
-		"it runs": {"app=Running", func(*modeltest.World) {}, []string{}},
-		"it runs, and content changed": {"app=Running", func(w *modeltest.World) {
+		"the container runs": {"app=Running", func(*modeltest.World) {}, []string{}},
+		"the container runs, and content changed": {"app=Running", func(w *modeltest.World) {
 			w.Volumes["empty"] = model.Volume{Prepared: true, Digest: "a", Wanted: "b"}
 		}, []string{"update-volume/empty ContentChanged"}},
 	} {
@@ -177,9 +177,9 @@ func TestLogsAreRotated(t *testing.T) {
 		set    func(w *modeltest.World)
 		want   []string
 	}{
-		"it runs":      {"app=Running", nil, []string{"rotate-log-app-0-of-s0 LogFull"}},
-		"it has ended": {"app=Exited", nil, nil},
-		"it is stopped": {"app=Running", func(w *modeltest.World) {
+		"the container runs":      {"app=Running", nil, []string{"rotate-log-app-0-of-s0 LogFull"}},
+		"the container has ended": {"app=Exited", nil, nil},
+		"the container is stopped": {"app=Running", func(w *modeltest.World) {
 			edited(t, w, modeltest.Pod("  containers: [{name: app, image: i:2}]\n"))
 		}, nil},
 		"its pod is stopped": {"app=Running", func(w *modeltest.World) { w.Sandboxes[0].SpecHash = "v1:00" }, nil},

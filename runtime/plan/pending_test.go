@@ -24,12 +24,12 @@ func TestPendingRestart(t *testing.T) {
 		// starts reports whether it starts, finished whether the pod has finished.
 		starts, finished bool
 	}{
-		"stopped, OnFailure":              {v1.RestartPolicyOnFailure, "", true, true, false},
-		"stopped, Never":                  {v1.RestartPolicyNever, "", true, true, false},
-		"created and not started":         {v1.RestartPolicyNever, model.Created, true, true, false},
-		"started since, and ended":        {v1.RestartPolicyNever, model.Exited, true, false, true},
-		"it ended by itself, OnFailure":   {v1.RestartPolicyOnFailure, "", false, false, true},
-		"it ended by itself, under Never": {v1.RestartPolicyNever, "", false, false, true},
+		"stopped, OnFailure":         {v1.RestartPolicyOnFailure, "", true, true, false},
+		"stopped, Never":             {v1.RestartPolicyNever, "", true, true, false},
+		"created and not started":    {v1.RestartPolicyNever, model.Created, true, true, false},
+		"started since, and ended":   {v1.RestartPolicyNever, model.Exited, true, false, true},
+		"ended by itself, OnFailure": {v1.RestartPolicyOnFailure, "", false, false, true},
+		"ended by itself, Never":     {v1.RestartPolicyNever, "", false, false, true},
 	} {
 		d := modeltest.Load(t, strings.Replace(modeltest.WebPod, "  - {name: log, image: i:1}\n", "", 1))
 		d.Pod.Spec.RestartPolicy = c.policy

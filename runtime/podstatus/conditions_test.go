@@ -36,7 +36,7 @@ func TestConditions(t *testing.T) {
 			"ContainersReady False ContainersNotReady containers with unready status: [app log]",
 			"PodScheduled True",
 		}},
-		"it initialises": {func() *modeltest.World {
+		"the pod initialises": {func() *modeltest.World {
 			return modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady).States("seed=Running")
 		}, []string{
 			"PodReadyToStartContainers True",
@@ -45,7 +45,7 @@ func TestConditions(t *testing.T) {
 			"ContainersReady False ContainersNotReady containers with unready status: [app log]",
 			"PodScheduled True",
 		}},
-		"it is initialised": {func() *modeltest.World {
+		"the pod is initialised": {func() *modeltest.World {
 			return modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady).States("seed=Exited")
 		}, []string{
 			"PodReadyToStartContainers True",
@@ -54,7 +54,7 @@ func TestConditions(t *testing.T) {
 			"ContainersReady False ContainersNotReady containers with unready status: [app log]",
 			"PodScheduled True",
 		}},
-		"it runs": {func() *modeltest.World { return modeltest.Running(modeltest.Load(t, modeltest.WebPod)) }, []string{
+		"the pod runs": {func() *modeltest.World { return modeltest.Running(modeltest.Load(t, modeltest.WebPod)) }, []string{
 			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
 		}},
 		"the record of its init container is gone": {func() *modeltest.World {
@@ -76,11 +76,11 @@ func TestConditions(t *testing.T) {
 		}, []string{
 			"PodReadyToStartContainers True", "Initialized True", "Ready True", "ContainersReady True", "PodScheduled True",
 		}},
-		"it has succeeded": {func() *modeltest.World { return ended(t, 0) }, []string{
+		"the pod has succeeded": {func() *modeltest.World { return ended(t, 0) }, []string{
 			"PodReadyToStartContainers True", "Initialized True PodCompleted", "Ready False PodCompleted",
 			"ContainersReady False PodCompleted", "PodScheduled True",
 		}},
-		"it has failed": {func() *modeltest.World { return ended(t, 1) }, []string{
+		"the pod has failed": {func() *modeltest.World { return ended(t, 1) }, []string{
 			"PodReadyToStartContainers True", "Initialized True", "Ready False PodFailed",
 			"ContainersReady False PodFailed", "PodScheduled True",
 		}},
@@ -109,14 +109,14 @@ func TestSidecarsAreWaitedFor(t *testing.T) {
 		do   func()
 		want []string
 	}{
-		{"it runs", func() {}, []string{
+		{"the sidecar runs", func() {}, []string{
 			"Initialized False ContainersNotInitialized containers with incomplete status: [side]",
 			"ContainersReady False ContainersNotReady containers with unready status: [side app]",
 		}},
-		{"it has started", func() { w.Probed("side-0-of-s0", model.Startup, model.ProbeSuccess, 0) }, []string{
+		{"the sidecar has started", func() { w.Probed("side-0-of-s0", model.Startup, model.ProbeSuccess, 0) }, []string{
 			"Initialized True", "ContainersReady False ContainersNotReady containers with unready status: [side app]",
 		}},
-		{"it is ready", func() { w.Probed("side-0-of-s0", model.Readiness, model.ProbeSuccess, 0) }, []string{
+		{"the sidecar is ready", func() { w.Probed("side-0-of-s0", model.Readiness, model.ProbeSuccess, 0) }, []string{
 			"Initialized True", "ContainersReady False ContainersNotReady containers with unready status: [app]",
 		}},
 		{"all run", func() { w.States("app=Running") }, []string{"Initialized True", "ContainersReady True"}},

@@ -141,12 +141,12 @@ func TestDelayIsShown(t *testing.T) {
 		change func(w *modeltest.World)
 		want   string
 	}{
-		"in force":     {func(*modeltest.World) {}, "waiting CrashLoopBackOff"},
-		"over":         {func(w *modeltest.World) { w.End("app", 7, time.Minute) }, "waiting ErrImagePull"},
-		"an estimate":  {func(w *modeltest.World) { w.Memory.Backoffs = nil }, "waiting ErrImagePull"},
-		"it runs":      {func(w *modeltest.World) { w.Containers[0].State = model.Running }, "running"},
-		"under Never":  {func(w *modeltest.World) { w.Desired.Pod.Spec.RestartPolicy = v1.RestartPolicyNever }, "exited 7"},
-		"no more runs": {func(w *modeltest.World) { w.Memory.StartErrors, w.Memory.Backoffs = nil, nil }, "exited 7"},
+		"in force":           {func(*modeltest.World) {}, "waiting CrashLoopBackOff"},
+		"over":               {func(w *modeltest.World) { w.End("app", 7, time.Minute) }, "waiting ErrImagePull"},
+		"an estimate":        {func(w *modeltest.World) { w.Memory.Backoffs = nil }, "waiting ErrImagePull"},
+		"the container runs": {func(w *modeltest.World) { w.Containers[0].State = model.Running }, "running"},
+		"under Never":        {func(w *modeltest.World) { w.Desired.Pod.Spec.RestartPolicy = v1.RestartPolicyNever }, "exited 7"},
+		"no more runs":       {func(w *modeltest.World) { w.Memory.StartErrors, w.Memory.Backoffs = nil, nil }, "exited 7"},
 	} {
 		w := crashed(t, time.Second)
 		w.Memory.Backoffs["app"] = model.Backoff{Duration: 20 * time.Second, LastUpdate: modeltest.Noon().Add(-time.Minute)}

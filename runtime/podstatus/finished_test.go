@@ -26,7 +26,7 @@ func TestFinishedWithoutRecords(t *testing.T) {
 		code     int32
 		restarts int32
 	}{
-		"it has succeeded": {
+		"the pod has succeeded": {
 			v1.RestartPolicyNever,
 			v1.PodSucceeded,
 			map[string]model.ContainerEnd{"app": {Reason: "Completed", ID: "c://2"}},
@@ -35,8 +35,8 @@ func TestFinishedWithoutRecords(t *testing.T) {
 			0,
 			0,
 		},
-		"it has failed":    {v1.RestartPolicyNever, v1.PodFailed, ended, "OOMKilled", "waiting ContainerCreating", 137, 2},
-		"it runs for ever": {v1.RestartPolicyAlways, v1.PodPending, ended, "waiting ContainerCreating", "waiting ContainerCreating", 0, 0},
+		"the pod has failed": {v1.RestartPolicyNever, v1.PodFailed, ended, "OOMKilled", "waiting ContainerCreating", 137, 2},
+		"under Always":       {v1.RestartPolicyAlways, v1.PodPending, ended, "waiting ContainerCreating", "waiting ContainerCreating", 0, 0},
 	} {
 		w := web(t, "  restartPolicy: "+string(c.policy)+"\n  containers: [{name: app, image: i:1}, {name: log, image: i:1}]\n")
 		w.Memory.Completion = &model.Completion{Phase: c.phase, At: at, Containers: c.ends}

@@ -82,17 +82,17 @@ func TestRecordsAreFoundByName(t *testing.T) {
 		newest, current, exited string
 	}{
 		"no record": {func(w *modeltest.World) { w.Sandbox("s0", 0, model.SandboxReady) }, "", "", ""},
-		"it runs": {func(w *modeltest.World) {
+		"the container runs": {func(w *modeltest.World) {
 			w.Sandbox("s0", 0, model.SandboxReady).Container("s0", "app", 0, model.Running)
 		}, "app-0-of-s0", "app-0-of-s0", ""},
-		"it runs again": {func(w *modeltest.World) {
+		"the container runs again": {func(w *modeltest.World) {
 			w.Sandbox("s0", 0, model.SandboxReady).Container("s0", "app", 0, model.Exited)
 			w.Container("s0", "app", 1, model.Running)
 		}, "app-1-of-s0", "app-1-of-s0", "app-0-of-s0"},
 		"the sandbox is not ready": {func(w *modeltest.World) {
 			w.Sandbox("s0", 0, model.SandboxNotReady).Container("s0", "app", 0, model.Exited)
 		}, "app-0-of-s0", "", "app-0-of-s0"},
-		"it ran in an earlier sandbox": {func(w *modeltest.World) {
+		"the container ran in an earlier sandbox": {func(w *modeltest.World) {
 			w.Sandbox("s0", 0, model.SandboxNotReady).Sandbox("s1", 1, model.SandboxReady).Container("s0", "app", 0, model.Exited)
 		}, "app-0-of-s0", "", "app-0-of-s0"},
 		"another one runs": {func(w *modeltest.World) {
@@ -195,7 +195,7 @@ func TestAwaitsRestart(t *testing.T) {
 		want    bool
 	}{
 		"stopped to run again":        {"app-0-of-s0", "", true},
-		"it ended by itself":          {"", "", false},
+		"ended by itself":             {"", "", false},
 		"a replacement is created":    {"app-0-of-s0", model.Created, true},
 		"a replacement runs":          {"app-0-of-s0", model.Running, false},
 		"a replacement has ended":     {"app-0-of-s0", model.Exited, false},

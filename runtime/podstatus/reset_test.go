@@ -67,13 +67,13 @@ func TestContainersThatWereReset(t *testing.T) {
 		change func(w *modeltest.World)
 		want   bool
 	}{
-		"reset":                  {func(*modeltest.World) {}, true},
-		"nothing is remembered":  {func(w *modeltest.World) { w.Memory.LastRun = nil }, false},
-		"not among the reset":    {func(w *modeltest.World) { w.Memory.LastRun.Reset = []string{"log"} }, false},
-		"in another sandbox":     {func(w *modeltest.World) { w.Memory.LastRun.Sandbox = "s9" }, false},
-		"it has a record":        {func(w *modeltest.World) { w.States("seed=Created") }, false},
-		"it never ran":           {func(w *modeltest.World) { delete(w.LogAttempts, "seed") }, false},
-		"a regular one has come": {func(w *modeltest.World) { w.States("app=Running") }, false},
+		"reset":                      {func(*modeltest.World) {}, true},
+		"nothing is remembered":      {func(w *modeltest.World) { w.Memory.LastRun = nil }, false},
+		"not among the reset":        {func(w *modeltest.World) { w.Memory.LastRun.Reset = []string{"log"} }, false},
+		"in another sandbox":         {func(w *modeltest.World) { w.Memory.LastRun.Sandbox = "s9" }, false},
+		"the container has a record": {func(w *modeltest.World) { w.States("seed=Created") }, false},
+		"the container never ran":    {func(w *modeltest.World) { delete(w.LogAttempts, "seed") }, false},
+		"a regular one has come":     {func(w *modeltest.World) { w.States("app=Running") }, false},
 	} {
 		w := resetWorld(t, "")
 		c.change(w)

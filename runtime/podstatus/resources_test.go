@@ -53,7 +53,7 @@ func TestRecordedResources(t *testing.T) {
 		want        string
 	}{
 		"no record":                   {"", nil, "unknown"},
-		"it has ended":                {"app=Exited", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, manifest},
+		"the container has ended":     {"app=Exited", &v1.ResourceRequirements{Limits: amounts("cpu=1")}, manifest},
 		"the runtime reports nothing": {"app=Running", nil, manifest},
 		"the runtime has the same": {
 			"app=Running",
@@ -65,13 +65,13 @@ func TestRecordedResources(t *testing.T) {
 			&v1.ResourceRequirements{Limits: amounts("cpu=1", "memory=128Mi"), Requests: amounts("cpu=200m")},
 			"limits cpu=1 memory=128Mi requests cpu=200m memory=32Mi",
 		},
-		"it has no requests of it": {
+		"the runtime has no requests": {
 			"app=Running",
 			&v1.ResourceRequirements{Limits: amounts("cpu=1")},
 			"limits cpu=1 memory=64Mi requests cpu=100m memory=32Mi",
 		},
-		"it knows other resources":  {"app=Running", &v1.ResourceRequirements{Limits: amounts("hugepages-2Mi=2Mi")}, manifest},
-		"a request of memory of it": {"app=Running", &v1.ResourceRequirements{Requests: amounts("memory=1Mi")}, manifest},
+		"the runtime has other resources": {"app=Running", &v1.ResourceRequirements{Limits: amounts("hugepages-2Mi=2Mi")}, manifest},
+		"a request of memory of it":       {"app=Running", &v1.ResourceRequirements{Requests: amounts("memory=1Mi")}, manifest},
 	} {
 		w := web(t, sizedSpec).Sandbox("s0", 0, model.SandboxReady).States(c.states)
 		for i := range w.Containers {
@@ -136,7 +136,7 @@ func TestPodResources(t *testing.T) {
 		cgroup       *bool
 		want         string
 	}{
-		"it is pending":      {spec, "", new(true), "limits cpu=500m memory=128Mi requests cpu=200m memory=96Mi"},
+		"the pod is pending": {spec, "", new(true), "limits cpu=500m memory=128Mi requests cpu=200m memory=96Mi"},
 		"no separate cgroup": {spec, "app=Running log=Running", nil, "limits requests memory=96Mi"},
 		"the cgroup is gone": {spec, "app=Running log=Running", new(false), "limits requests memory=96Mi"},
 		"its cgroup":         {spec, "app=Running log=Running", new(true), "limits memory=128Mi requests cpu=200m memory=96Mi"},

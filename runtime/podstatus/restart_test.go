@@ -194,7 +194,7 @@ func TestRestartsAll(t *testing.T) {
 		"an init container":   {fmt.Sprintf(spec, all, ""), "seed", model.Exited, 42, true},
 		"another exit code":   {fmt.Sprintf(spec, "", all), "app", model.Exited, 41, false},
 		"another container":   {fmt.Sprintf(spec, "", all), "log", model.Exited, 42, false},
-		"it runs":             {fmt.Sprintf(spec, "", all), "app", model.Running, 42, false},
+		"the container runs":  {fmt.Sprintf(spec, "", all), "app", model.Running, 42, false},
 		"no rule":             {fmt.Sprintf(spec, "", ""), "app", model.Exited, 42, false},
 		"a rule for it alone": {fmt.Sprintf(spec, "", ", restartPolicy: Never, restartPolicyRules: "+
 			"[{action: Restart, exitCodes: {operator: In, values: [42]}}]"), "app", model.Exited, 42, false},

@@ -86,17 +86,17 @@ func TestSkippedProbes(t *testing.T) {
 		due       bool
 		want      string
 	}{
-		"it is new":                      {alive, model.Liveness, nil, true, ""},
-		"its delay":                      {slow, model.Liveness, nil, false, "initial delay: 1m0s of 1m30s have passed"},
-		"its period has passed":          {alive, model.Liveness, counted(10*time.Second, false), true, ""},
-		"its period has not passed":      {alive, model.Liveness, counted(9*time.Second, false), true, "its period has not passed"},
-		"without a schedule":             {alive, model.Liveness, counted(9*time.Second, false), false, ""},
-		"decided":                        {alive, model.Liveness, counted(time.Minute, true), true, "decided already"},
-		"decided, without a schedule":    {alive, model.Liveness, counted(time.Minute, true), false, ""},
-		"it waits for the startup probe": {starts, model.Liveness, startup(model.ProbeUnknown), false, "waits for the startup probe"},
-		"the startup probe has passed":   {starts, model.Liveness, startup(model.ProbeSuccess), true, ""},
-		"the startup probe":              {starts, model.Startup, startup(model.ProbeUnknown), true, ""},
-		"the startup probe, passed":      {starts, model.Startup, startup(model.ProbeSuccess), true, "passed already"},
+		"a new container":                  {alive, model.Liveness, nil, true, ""},
+		"its delay":                        {slow, model.Liveness, nil, false, "initial delay: 1m0s of 1m30s have passed"},
+		"its period has passed":            {alive, model.Liveness, counted(10*time.Second, false), true, ""},
+		"its period has not passed":        {alive, model.Liveness, counted(9*time.Second, false), true, "its period has not passed"},
+		"without a schedule":               {alive, model.Liveness, counted(9*time.Second, false), false, ""},
+		"decided":                          {alive, model.Liveness, counted(time.Minute, true), true, "decided already"},
+		"decided, without a schedule":      {alive, model.Liveness, counted(time.Minute, true), false, ""},
+		"the startup probe has not passed": {starts, model.Liveness, startup(model.ProbeUnknown), false, "waits for the startup probe"},
+		"the startup probe has passed":     {starts, model.Liveness, startup(model.ProbeSuccess), true, ""},
+		"the startup probe":                {starts, model.Startup, startup(model.ProbeUnknown), true, ""},
+		"the startup probe, passed":        {starts, model.Startup, startup(model.ProbeSuccess), true, "passed already"},
 	} {
 		q := roundOf(&c.container, Options{Due: c.due, Type: c.probe})
 		q.observed.Memory.Probes = map[string]map[model.ProbeType]model.ProbeRecord{"id": c.records}
@@ -149,11 +149,11 @@ func TestResultsOfOtherProcesses(t *testing.T) {
 		run     int32
 		counted bool
 	}{
-		"no other run":         {before, 2, true},
-		"another run after":    {failure(noon.Add(time.Second), 7), 7, false},
-		"another run just now": {failure(noon.Add(-time.Second), 7), 7, false},
-		"another run earlier":  {failure(noon.Add(-30*time.Second), 7), 7 + 1, true},
-		"it was forgotten":     {Memory{}, 1, true},
+		"no other run":                   {before, 2, true},
+		"another run after":              {failure(noon.Add(time.Second), 7), 7, false},
+		"another run just now":           {failure(noon.Add(-time.Second), 7), 7, false},
+		"another run earlier":            {failure(noon.Add(-30*time.Second), 7), 7 + 1, true},
+		"the other result was forgotten": {Memory{}, 1, true},
 	} {
 		r := Report{ContainerID: "id", Type: model.Liveness, Ran: true, Result: Result{Verdict: Failure}, Probe: everyTen(0)}
 		r.Probe.FailureThreshold = 100

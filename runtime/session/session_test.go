@@ -193,7 +193,7 @@ func TestReasonsForAMissingLog(t *testing.T) {
 			LogOptions{Container: "a", Options: logfile.Options{Follow: true}},
 			"it has ended (Error, exit code 3), and the runtime has removed its record",
 		},
-		"it never ran": {
+		"the container never ran": {
 			model.Memory{Completion: &model.Completion{Phase: v1.PodFailed, Containers: map[string]model.ContainerEnd{"b": {ExitCode: 3}}}},
 			LogOptions{Container: "a"},
 			"the pod has ended as Failed before the container was started",

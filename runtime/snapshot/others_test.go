@@ -28,11 +28,11 @@ func TestOthersOfARecording(t *testing.T) {
 		memory model.Memory
 		reason model.Reason
 	}{
-		"it runs":         {model.Memory{Applied: other}, "OutOfcpu"},
-		"it has ended":    {model.Memory{Applied: other, Completion: &model.Completion{}}, ""},
-		"it was rejected": {model.Memory{Applied: other, Rejection: &model.Rejection{}}, ""},
-		"it goes":         {model.Memory{Applied: other, Deletion: &model.Deletion{}}, "OutOfcpu"},
-		"no record":       {model.Memory{}, ""},
+		"the other pod runs":             {model.Memory{Applied: other}, "OutOfcpu"},
+		"the other pod has ended":        {model.Memory{Applied: other, Completion: &model.Completion{}}, ""},
+		"the other pod was rejected":     {model.Memory{Applied: other, Rejection: &model.Rejection{}}, ""},
+		"the other pod is being deleted": {model.Memory{Applied: other, Deletion: &model.Deletion{}}, "OutOfcpu"},
+		"no record":                      {model.Memory{}, ""},
 	} {
 		r := Recording{
 			{Pod: model.RefOf(web.Pod), Node: node, Checkpoint: &state.Checkpoint{}},
@@ -46,7 +46,7 @@ func TestOthersOfARecording(t *testing.T) {
 		if len(p.Holds) > 0 {
 			got = p.Holds[0].Reason
 		}
-		if got != c.reason || p.Refused() != (name == "it goes") {
+		if got != c.reason || p.Refused() != (name == "the other pod is being deleted") {
 			t.Errorf("%s: %+v", name, p.Holds)
 		}
 	}

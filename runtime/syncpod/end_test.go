@@ -130,17 +130,17 @@ func TestEndOfPodsThatDoNotRun(t *testing.T) {
 		code   int32
 		reason string
 	}{
-		"it was never applied": {full, func(*lab) {}, v1.PodFailed, 137, unknown},
-		"it never started": {full, func(l *lab) {
+		"the pod was never applied": {full, func(*lab) {}, v1.PodFailed, 137, unknown},
+		"the pod never started": {full, func(l *lab) {
 			l.server.Fail(runtimetest.Fault{Method: "StartContainer", Times: 1, Err: status.Error(codes.Unknown, "no")})
 			_, _ = l.Apply(l.t.Context(), loadPod(l.t, full), executor.Options{})
 		}, v1.PodFailed, 137, unknown},
-		"it has succeeded": {once, func(l *lab) {
+		"the pod has succeeded": {once, func(l *lab) {
 			l.apply(once)
 			l.server.Exit("a", 0)
 			l.apply(once)
 		}, v1.PodSucceeded, 0, "Completed"},
-		"it waits for a restart": {full, func(l *lab) {
+		"the pod waits for a restart": {full, func(l *lab) {
 			l.apply(full)
 			l.server.Exit("a", 0)
 		}, v1.PodSucceeded, 0, "Completed"},

@@ -233,14 +233,14 @@ func TestContainersThatEndedForGood(t *testing.T) {
 		want     string
 		reported int
 	}{
-		"it failed":                    {never(two), Ready, 1, keeps, "container a has exited 1 and is not restarted", 0},
-		"it failed, before it started": {never(two), Started, 1, keeps, "container a has exited 1 and is not restarted", 0},
-		"it is started again":          {never(two), Ready, 1, nil, "", 0},
-		"its end is waited for":        {never(two), Completed, 1, keeps, "", 0},
-		"it has done its work":         {never(two), Ready, 0, keeps, "", 1},
-		"it was started":               {never(two), Started, 0, keeps, "", 0},
-		"the pod can never succeed":    {always, Ready, 0, keeps, "container a has exited 0 and is not restarted", 0},
-		"the pod only has to start":    {always, Started, 0, keeps, "", 0},
+		"the container failed":                        {never(two), Ready, 1, keeps, "container a has exited 1 and is not restarted", 0},
+		"the container failed, and only has to start": {never(two), Started, 1, keeps, "container a has exited 1 and is not restarted", 0},
+		"the container is started again":              {never(two), Ready, 1, nil, "", 0},
+		"its end is waited for":                       {never(two), Completed, 1, keeps, "", 0},
+		"the container has done its work":             {never(two), Ready, 0, keeps, "", 1},
+		"the container was started":                   {never(two), Started, 0, keeps, "", 0},
+		"the pod can never succeed":                   {always, Ready, 0, keeps, "container a has exited 0 and is not restarted", 0},
+		"the pod only has to start":                   {always, Started, 0, keeps, "", 0},
 	} {
 		w, reported := at(time.Now(), loadPod(t, c.text), c.goal)
 		status := &v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{

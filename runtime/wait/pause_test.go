@@ -96,7 +96,7 @@ func TestPauses(t *testing.T) {
 		want   error
 	}{
 		{"a moment has come", func(w *podWait, _ context.CancelCauseFunc) { w.until = time.Now().Add(30 * time.Millisecond) }, nil},
-		{"it is ended", func(_ *podWait, end context.CancelCauseFunc) { end(ended) }, ended},
+		{"the context is canceled", func(_ *podWait, end context.CancelCauseFunc) { end(ended) }, ended},
 		{"an observation fails", func(*podWait, context.CancelCauseFunc) {
 			l.server.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Err: failed})
 		}, failed},

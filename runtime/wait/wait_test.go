@@ -64,11 +64,11 @@ func TestEndsOfTheTime(t *testing.T) {
 		err     error
 		want    string
 	}{
-		"with words":    {over, []string{"a to end", "b to end"}, over.Err(), "pod default/web is not ready in time: a to end; b to end"},
-		"without words": {over, nil, failed, "pod default/web is not ready in time: injected failure"},
-		"interrupted":   {interrupted, []string{"a to end"}, failed, "injected failure"},
-		"it failed":     {t.Context(), []string{"a to end"}, failed, "injected failure"},
-		"it is locked": {
+		"with words":      {over, []string{"a to end", "b to end"}, over.Err(), "pod default/web is not ready in time: a to end; b to end"},
+		"without words":   {over, nil, failed, "pod default/web is not ready in time: injected failure"},
+		"interrupted":     {interrupted, []string{"a to end"}, failed, "injected failure"},
+		"the wait failed": {t.Context(), []string{"a to end"}, failed, "injected failure"},
+		"the pod is locked": {
 			t.Context(),
 			nil,
 			&filelock.LockedError{What: "pod default/web", Err: failed},
@@ -94,14 +94,14 @@ func TestUnreachableRuntimesEndWaits(t *testing.T) {
 		err                    error
 		want                   bool
 	}{
-		"it may come back":       {now.Add(-time.Second), time.Time{}, gone, true},
-		"one call took its time": {now.Add(-cri.RetryTime - time.Second), time.Time{}, gone, true},
-		"wrapped":                {now.Add(-time.Second), now.Add(-time.Second), fmt.Errorf("observing: %w", gone), true},
-		"it is gone":             {now.Add(-2 * cri.RetryTime), now.Add(-cri.RetryTime - time.Second), gone, false},
-		"it never was":           {time.Time{}, time.Time{}, gone, false},
-		"it answered":            {now, time.Time{}, errors.New("injected failure"), false},
-		"the wait is over":       {now, time.Time{}, &BlockedError{Err: gone}, false},
-		"nothing went wrong":     {time.Time{}, now, nil, false},
+		"the runtime may come back":  {now.Add(-time.Second), time.Time{}, gone, true},
+		"one call took its time":     {now.Add(-cri.RetryTime - time.Second), time.Time{}, gone, true},
+		"wrapped":                    {now.Add(-time.Second), now.Add(-time.Second), fmt.Errorf("observing: %w", gone), true},
+		"the runtime is gone":        {now.Add(-2 * cri.RetryTime), now.Add(-cri.RetryTime - time.Second), gone, false},
+		"the runtime never answered": {time.Time{}, time.Time{}, gone, false},
+		"the runtime answered":       {now, time.Time{}, errors.New("injected failure"), false},
+		"the wait is over":           {now, time.Time{}, &BlockedError{Err: gone}, false},
+		"nothing went wrong":         {time.Time{}, now, nil, false},
 	} {
 		w, _ := at(now, loadPod(t, onePod()), Ready)
 		w.answered, w.failingSince = c.answered, c.failingSince

@@ -60,7 +60,7 @@ func TestCronRuns(t *testing.T) {
 	}{
 		"nothing is due yet":           {since: "10:01:00", now: "10:09:59", next: "10:10:00"},
 		"one is due":                   {since: "10:01:00", now: "10:10:00", start: "10:10:00", next: "10:20:00"},
-		"it was started":               {since: "10:01:00", last: "10:10:00", now: "10:12:00", next: "10:20:00"},
+		"the due one was started":      {since: "10:01:00", last: "10:10:00", now: "10:12:00", next: "10:20:00"},
 		"of several missed the newest": {since: "01:01:00", last: "03:10:00", now: "10:12:00", start: "10:10:00", next: "10:20:00"},
 		"suspended": {since: "10:01:00", now: "10:12:00", change: func(s *batchv1.CronJobSpec) {
 			s.Suspend = new(true)

@@ -166,34 +166,34 @@ func TestPods(t *testing.T) {
 			stored:  []string{"two: web/a"},
 			want:    "web/a of one",
 		},
-		"it takes over what another agent's source had": {
+		"a source takes over what another agent's source had": {
 			updates: []string{"one: web/a"},
 			stored:  []string{"gone: web/a"},
 			want:    "web/a of one",
 		},
 
 		// A source that may still want a stored pod blocks later sources.
-		"it waits for a source before that is not read": {
+		"a pod waits for an earlier source that is not read": {
 			updates: []string{"one: ?", "two: web/b"},
 			stored:  []string{"one: web/a"},
 			want:    "web/a stays",
 		},
-		"it waits for a text before that is not read": {
+		"a pod waits for an earlier text that is not read": {
 			updates: []string{"one: ?f", "two: web/b"},
 			stored:  []string{"one: web/a"},
 			want:    "web/a stays",
 		},
-		"it waits for workloads that are not read": {
+		"a pod waits for workloads that are not read": {
 			updates: []string{"one: web/b", "workloads: ?"},
 			stored:  []string{"workloads: web/a"},
 			want:    "web/a stays",
 		},
-		"it does not wait for a source after it": {
+		"a pod does not wait for a later source": {
 			updates: []string{"one: web/b", "two: ?"},
 			stored:  []string{"two: web/a"},
 			want:    "web/a stays, web/b of one",
 		},
-		"it does not wait where nothing is stored": {updates: []string{"one: ?", "two: web/b"}, want: "web/b of two"},
+		"a pod does not wait where nothing is stored": {updates: []string{"one: ?", "two: web/b"}, want: "web/b of two"},
 		"what waits keeps its name from others": {
 			updates: []string{"one: ?", "two: web/b", "api: db/b"},
 			stored:  []string{"one: web/a"},
@@ -253,8 +253,8 @@ func TestPods(t *testing.T) {
 		},
 
 		// Pods that no source wants.
-		"a pod of a source lingers at the start": {stored: []string{"one: web/a"}, want: "web/a stays"},
-		"it ends when it has lingered":           {stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
+		"a pod absent at its source stays at first": {stored: []string{"one: web/a"}, want: "web/a stays"},
+		"a pod ends when its time has passed":       {stored: []string{"one: web/a"}, later: true, want: "web/a ends"},
 		"not before every source has been read": {
 			updates: []string{"two: ?"},
 			stored:  []string{"one: web/a"},
@@ -273,7 +273,7 @@ func TestPods(t *testing.T) {
 			later:   true,
 			want:    "web/a ends",
 		},
-		"nothing lingers that is absent at an API server":   {stored: []string{"api: web/a"}, want: "web/a ends"},
+		"a pod absent at an API server ends at once":        {stored: []string{"api: web/a"}, want: "web/a ends"},
 		"a pod that was applied by hand stays":              {stored: []string{": web/a"}, later: true, want: "web/a stays"},
 		"also one of a source that the agent does not have": {stored: []string{"gone: web/a"}, later: true, want: "web/a stays"},
 		"a deletion that has begun is finished":             {stored: []string{": web/a!", "one: db/b!"}, want: "db/b ends, web/a ends"},
@@ -333,7 +333,7 @@ func TestPods(t *testing.T) {
 		"and does not shorten the time of a file": {
 			updates: []string{"api: ?"}, stored: []string{"one: web/a"}, want: "web/a stays",
 		},
-		"it keeps its own pods": {
+		"an API server that is not read keeps its own pods": {
 			updates: []string{"api: ?"}, stored: []string{"api: web/a"}, later: true, want: "web/a stays",
 		},
 		"a file that is not read keeps no pod of an API server": {

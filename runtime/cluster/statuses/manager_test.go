@@ -566,13 +566,13 @@ func TestFinalizers(t *testing.T) {
 // TestALostAnswerOfDelete checks that the pod is read before DELETE is sent again.
 func TestALostAnswerOfDelete(t *testing.T) {
 	for name, want := range map[string][]string{
-		"it was deleted":     {"DELETE default/web", "GET default/web"},
-		"it has a finalizer": {"DELETE default/web", "GET default/web"},
-		"it was not deleted": {"DELETE default/web", "GET default/web", "DELETE default/web"},
+		"the pod was deleted":     {"DELETE default/web", "GET default/web"},
+		"the pod has a finalizer": {"DELETE default/web", "GET default/web"},
+		"the pod was not deleted": {"DELETE default/web", "GET default/web", "DELETE default/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(c *cluster) {
-				if c.deleted(); name == "it has a finalizer" {
+				if c.deleted(); name == "the pod has a finalizer" {
 					c.deleted("a/b")
 				}
 				c.becomes("{phase: Failed}")
@@ -580,7 +580,7 @@ func TestALostAnswerOfDelete(t *testing.T) {
 				c.log()
 				c.set(func() {
 					c.stopped = true
-					if c.faults = []fault{c.answersNothing}; name == "it was not deleted" {
+					if c.faults = []fault{c.answersNothing}; name == "the pod was not deleted" {
 						c.faults = []fault{disconnect}
 					}
 				})

@@ -114,10 +114,10 @@ func spec(policy string) string { return strings.Replace(regular, "%s", policy, 
 func TestMergePhase(t *testing.T) {
 	const running = "containerStatuses: [{name: app, containerID: c://1, state: {running: {}}}]"
 	for name, c := range map[string]mergeCase{
-		"it starts": {
+		"a pod starts": {
 			pod: spec("Always"), own: "{phase: Running}", want: "{phase: Running}",
 		},
-		"it ends": {
+		"a pod ends": {
 			pod: spec("Never") + "status: {phase: Running}", own: "{phase: Failed, reason: Evicted, message: why}",
 			want: "{phase: Failed, reason: Evicted, message: why}",
 		},
@@ -157,7 +157,7 @@ func TestMergePhase(t *testing.T) {
 			own:  "{phase: Pending, containerStatuses: [{name: app, state: {waiting: {reason: ContainerCreating}}}]}",
 			want: "{phase: Running}",
 		},
-		"it initializes again in a new sandbox": {
+		"a pod initializes again in a new sandbox": {
 			pod:  "spec: {initContainers: [{name: seed}], containers: [{name: app}]}\nstatus: {phase: Running}",
 			own:  "{phase: Pending, initContainerStatuses: [{name: seed, containerID: c://2, state: {running: {}}}]}",
 			want: "{phase: Pending}",
@@ -392,9 +392,9 @@ func TestMergeContainers(t *testing.T) {
 			false,
 			"app id=2 count=1 running last=3",
 		},
-		"an ended record is lost":   {"Always", "app id=1 count=2 ended=3", creates, false, "app id=1 count=2 ended=3"},
-		"a running record is lost":  {"Always", runs, creates, false, "app count=1 waiting=ContainerCreating last=137"},
-		"it is lost while deleting": {"Always", runs, creates, true, "app waiting=ContainerCreating last=137"},
+		"an ended record is lost":                 {"Always", "app id=1 count=2 ended=3", creates, false, "app id=1 count=2 ended=3"},
+		"a running record is lost":                {"Always", runs, creates, false, "app count=1 waiting=ContainerCreating last=137"},
+		"a running record is lost while deleting": {"Always", runs, creates, true, "app waiting=ContainerCreating last=137"},
 		"a failed pull": {
 			"Always", "app id=1 count=2 ended=3", "app waiting=ImagePullBackOff", false,
 			"app count=2 waiting=ImagePullBackOff last=3",

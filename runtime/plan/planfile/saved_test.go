@@ -71,9 +71,9 @@ func TestStalePlanNamesChanges(t *testing.T) {
 		now  *plan.Input
 		want string
 	}{
-		"the manifest": {inputOf(modeltest.Running(edited)), "manifest: spec.containers[app].image: i:1 -> i:2"},
-		"a container":  {inputOf(ended), "exit code 3"},
-		"it is gone":   {inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod))), "container app (app-0-of-s0): gone"},
+		"the manifest":          {inputOf(modeltest.Running(edited)), "manifest: spec.containers[app].image: i:1 -> i:2"},
+		"a container":           {inputOf(ended), "exit code 3"},
+		"the container is gone": {inputOf(modeltest.New(modeltest.Load(t, modeltest.WebPod))), "container app (app-0-of-s0): gone"},
 		"one that stays": {
 			inputOf(modeltest.Running(modeltest.Load(t, modeltest.WebPod)).Sandbox("s1", 1, model.SandboxReady)),
 			"sandbox s1: new: ready, attempt 1",
