@@ -22,6 +22,7 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/sources"
 )
 
@@ -159,9 +160,24 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 		o.Parallel = max(2*goruntime.NumCPU(), 4)
 	}
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
+	if o.Cluster != nil {
+		if err = o.setResources(); err != nil {
+			return err
+		}
+	}
 	o.Admission, o.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
 	o.MaxRecords, o.Images = o.keep.records, o.keep.images
 	o.Changes, o.Hangups, o.Now = now.changes, o.signals.hangups, sess.IO.Now
+	return nil
+}
+
+// setResources sets the settings of the resources of a node in a cluster, which admission uses too.
+func (o *agentOptions) setResources() error {
+	if o.admission.MaxPods < 1 {
+		return exit.Usagef("--max-pods %d: a node of a cluster needs a limit", o.admission.MaxPods)
+	}
+	o.admission.KeptFree = eviction.KeptFree(o.Eviction)
+	o.Cluster.Resources = &o.admission.Settings
 	return nil
 }
 

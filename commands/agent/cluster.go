@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/node"
@@ -43,7 +44,7 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.StringVar(&o.ProviderID, "provider-id", "",
 		"ID that a cloud provider gives the machine, for a Node that does not exist yet")
 	f.StringVar(&o.Server.Address, "address", "", "Address of the node's server (default: all addresses)")
-	f.IntVar(&o.Server.Port, "port", 10250, "Port of the node's server")
+	f.IntVar(&o.Server.Port, "port", config.NodePort, "Port of the node's server")
 	f.StringVar(&o.Server.CertFile, "tls-cert-file", "",
 		"Certificate of the node's server (default: a self-signed one)")
 	f.StringVar(&o.Server.KeyFile, "tls-private-key-file", "", "Private key of --tls-cert-file")

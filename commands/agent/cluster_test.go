@@ -9,6 +9,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/agent/eviction"
 )
 
 // clusterOf returns the settings of a command line.
@@ -40,6 +41,25 @@ func TestClusterFlags(t *testing.T) {
 	}
 	if len(s.Taints) != 2 || s.Taints[0].ToString() != "a=b:NoSchedule" || s.Taints[1].ToString() != "c:NoExecute" {
 		t.Errorf("taints %v", s.Taints)
+	}
+}
+
+// TestResources checks that the resources of a node follow from the flags of admission and eviction.
+func TestResources(t *testing.T) {
+	o := &agentOptions{}
+	o.Cluster = &daemon.ClusterSettings{}
+	o.admission.MaxPods = 10
+	o.Eviction, _ = eviction.Parse("memory.available<1Gi")
+	if err := o.setResources(); err != nil || o.Cluster.Resources.MaxPods != 10 || len(o.Cluster.Resources.KeptFree) != 1 {
+		t.Errorf("%+v, %v", o.Cluster.Resources, err)
+	}
+	o.Eviction = nil
+	if err := o.setResources(); err != nil || o.Cluster.Resources.KeptFree == nil || len(o.Cluster.Resources.KeptFree) > 0 {
+		t.Errorf("without eviction: %+v, %v", o.Cluster.Resources, err)
+	}
+	o.admission.MaxPods = 0
+	if err := o.setResources(); err == nil || !strings.Contains(err.Error(), "--max-pods 0: ") {
+		t.Error(err)
 	}
 }
 

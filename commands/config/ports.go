@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -20,20 +21,30 @@ const reservedFlag = "reserved-ports"
 // port only for a moment.
 const reservedDefault = "22/TCP,68/UDP,546/UDP"
 
-// ReservedPorts returns the ports of --reserved-ports and the port on which the agent listens, according to the
-// configuration.
+// ReservedPorts returns the ports of --reserved-ports and those on which the agent and the server of a node listen,
+// according to the configuration.
 func (f *Flags) ReservedPorts() []machine.Reserved {
 	reserved := make([]machine.Reserved, 0, len(f.reserved)+1)
 	for _, p := range f.reserved {
 		reserved = append(reserved, machine.Reserved{Port: p, For: "the machine itself (--" + reservedFlag + ")"})
 	}
-	_, text, err := net.SplitHostPort(f.Settings["agent.listen"].Value)
-	if number, parsed := strconv.ParseUint(text, 10, 16); err == nil && parsed == nil && number > 0 {
-		port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} // 16 bits
-		reserved = append(reserved, machine.Reserved{Port: port, For: "podctl agent (listen)"})
+	add := func(text, setting string) {
+		if number, err := strconv.ParseUint(text, 10, 16); err == nil && number > 0 {
+			port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} // 16 bits
+			reserved = append(reserved, machine.Reserved{Port: port, For: "podctl agent (" + setting + ")"})
+		}
+	}
+	if _, text, err := net.SplitHostPort(f.Settings["agent.listen"].Value); err == nil {
+		add(text, "listen")
+	}
+	if f.Settings["agent.kubeconfig"].Value != "" {
+		add(cmp.Or(f.Settings["agent.port"].Value, strconv.Itoa(NodePort)), "port")
 	}
 	return reserved
 }
+
+// NodePort is the default port of the server of a node in a cluster (kubelet: KubeletPort).
+const NodePort = 10250
 
 // reservedFlagOf returns the flag for a list such as 22/TCP,68/UDP, and sets the default.
 func reservedFlagOf(ports *[]podspec.Port) *list {

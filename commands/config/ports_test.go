@@ -11,19 +11,22 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 )
 
-// TestReservedPorts checks that SSH and DHCP are reserved unless the configuration has another list. The port on which
-// the agent listens is always reserved.
+// TestReservedPorts checks that SSH and DHCP are reserved unless the configuration has another list. The ports on
+// which the agent and the server of a node listen are always reserved.
 func TestReservedPorts(t *testing.T) {
 	for file, want := range map[string]string{
-		"":                                      "22/TCP 68/UDP 546/UDP",
-		"reserved-ports: ''\n":                  "",
-		"reserved-ports: 2222, 53/udp,9/SCTP\n": "2222/TCP 53/UDP 9/SCTP",
-		"agent: {listen: ':9100'}\n":            "22/TCP 68/UDP 546/UDP 9100/TCP",
-		"agent: {listen: '127.0.0.1:0'}\n":      "22/TCP 68/UDP 546/UDP",
-		"reserved-ports: ssh\n":                 "error",
-		"reserved-ports: 0\n":                   "error",
-		"reserved-ports: 22/ICMP\n":             "error",
-		"reserved-ports: 65536\n":               "error",
+		"":                                       "22/TCP 68/UDP 546/UDP",
+		"reserved-ports: ''\n":                   "",
+		"reserved-ports: 2222, 53/udp,9/SCTP\n":  "2222/TCP 53/UDP 9/SCTP",
+		"agent: {listen: ':9100'}\n":             "22/TCP 68/UDP 546/UDP 9100/TCP",
+		"agent: {listen: '127.0.0.1:0'}\n":       "22/TCP 68/UDP 546/UDP",
+		"agent: {port: 10251}\n":                 "22/TCP 68/UDP 546/UDP",
+		"agent: {kubeconfig: /k}\n":              "22/TCP 68/UDP 546/UDP 10250/TCP",
+		"agent: {kubeconfig: /k, port: 10251}\n": "22/TCP 68/UDP 546/UDP 10251/TCP",
+		"reserved-ports: ssh\n":                  "error",
+		"reserved-ports: 0\n":                    "error",
+		"reserved-ports: 22/ICMP\n":              "error",
+		"reserved-ports: 65536\n":                "error",
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
@@ -34,6 +37,8 @@ func TestReservedPorts(t *testing.T) {
 		agent := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 		f.Register(global)
 		agent.String("listen", "", "")
+		agent.String("kubeconfig", "", "")
+		agent.Int("port", NodePort, "")
 		var got []string
 		env := &terminal.Env{Getenv: func(string) string { return "" }, SystemConfig: path}
 		if err := f.Load(global, Sections{"agent": agent}, env); err != nil {

@@ -48,6 +48,9 @@ type Settings struct {
 	Started func()
 	// Listeners are notified after the log, the metrics and the pod lists of the agent.
 	Listeners []Listener
+	// FactsChanged is called when the pressures or the shutdown of NodeFacts have changed. It must not block, and may be
+	// nil.
+	FactsChanged func()
 	// Workloads are the stored workloads. They are nil for an agent that keeps none.
 	Workloads Workloads
 	// Ready is called once every source has been read and every pod has had a pass. It may be nil.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,8 @@ type lab struct {
 	admission *admission.Settings
 	node      criconfig.Node
 	log       slog.Handler
+	// factsChanged counts the calls of Settings.FactsChanged.
+	factsChanged atomic.Int32
 }
 
 func newLab(t *testing.T) *lab {
@@ -117,13 +120,14 @@ func (l *lab) run(c *channel) (a *Agent, stop func()) {
 		Lister:  l.engine.Lister,
 		Renew:   l.engine.Host.Renew,
 	}, Settings{
-		Sources:   []sources.Source{c},
-		Applied:   true,
-		StopPods:  l.stopPods,
-		Parallel:  4,
-		Admission: l.admission,
-		Now:       time.Now,
-		Log:       slog.New(l.log),
+		Sources:      []sources.Source{c},
+		Applied:      true,
+		StopPods:     l.stopPods,
+		Parallel:     4,
+		Admission:    l.admission,
+		FactsChanged: func() { l.factsChanged.Add(1) },
+		Now:          time.Now,
+		Log:          slog.New(l.log),
 		Events: pleg.Times{
 			Relist:    10 * time.Millisecond,
 			Resync:    time.Minute,
@@ -273,7 +277,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestStopPods checks that pods stop on request. They start again when the shutdown is canceled or with the next agent.
+// TestStopPods checks that pods stop on request, and that the facts of the node then have a shutdown. They start again
+// when the shutdown is canceled or with the next agent.
 func TestStopPods(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
@@ -283,12 +288,15 @@ func TestStopPods(t *testing.T) {
 	if err := a.StopPods(t.Context(), 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if now := l.running(); len(now) > 0 {
-		t.Errorf("pods run after StopPods: %v", now)
+	if now := l.running(); len(now) > 0 || !a.NodeFacts().ShuttingDown || l.factsChanged.Load() != 1 {
+		t.Errorf("pods run after StopPods: %v, facts %+v, changed %d times", now, a.NodeFacts(), l.factsChanged.Load())
 	}
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:2"), l.manifest("two", "i:1")}
 	a.ResumePods(t.Context())
 	l.until("both run again", func() bool { return len(l.running()) == 2 })
+	if a.NodeFacts().ShuttingDown || l.factsChanged.Load() != 2 {
+		t.Errorf("facts %+v, changed %d times", a.NodeFacts(), l.factsChanged.Load())
+	}
 	stop()
 
 	l.stopPods = 30 * time.Second

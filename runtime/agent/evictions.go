@@ -80,7 +80,7 @@ func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction)
 
 // Pressure sets the conditions of the node.
 func (e *evictor) Pressure(ctx context.Context, conditions []v1.NodeConditionType) {
-	e.facts.pressures.Store(new(append([]v1.NodeConditionType{}, conditions...)))
+	e.setPressures(conditions)
 	e.inbox.post(ctx, func() { e.conditions = conditions })
 }
 

@@ -53,6 +53,9 @@ func TestEvictions(t *testing.T) {
 		t.Errorf("%d log lines of the eviction, or no metric", log.count("pod evicted"))
 	}
 	a.evictor.Pressure(t.Context(), []v1.NodeConditionType{v1.NodeDiskPressure})
+	if facts := a.NodeFacts(); len(facts.Pressures) != 1 || l.factsChanged.Load() != 1 {
+		t.Errorf("facts %+v, changed %d times", facts, l.factsChanged.Load())
+	}
 	three := l.sized("three", "1")
 	c.updates <- []*podspec.Desired{one, two, three}
 	l.until("three is rejected", func() bool { p := l.status(a, "three"); return p != nil && p.Rejection != nil })

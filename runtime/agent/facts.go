@@ -12,6 +12,9 @@ type NodeFacts struct {
 	// Pressures are the pressure conditions that eviction has found last. They are nil before the first measurement,
 	// and without eviction.
 	Pressures []v1.NodeConditionType
+	// ShuttingDown is set while all pods are stopped, or have been, because the machine shuts down or the agent ends with
+	// Settings.StopPods.
+	ShuttingDown bool
 	// RelistedAt is when the records of the runtime were last listed completely. It is zero before the first time.
 	RelistedAt time.Time
 }
@@ -20,6 +23,7 @@ type NodeFacts struct {
 type nodeFacts struct {
 	pressures atomic.Pointer[[]v1.NodeConditionType]
 	relisted  atomic.Pointer[time.Time]
+	shutdown  atomic.Bool
 }
 
 // NodeFacts returns the present facts. It never blocks, and is safe for concurrent use.
@@ -30,5 +34,25 @@ func (s *loopState) NodeFacts() (f NodeFacts) {
 	if last := s.facts.relisted.Load(); last != nil {
 		f.RelistedAt = *last
 	}
+	f.ShuttingDown = s.facts.shutdown.Load()
 	return f
+}
+
+// setPressures sets the pressure conditions.
+func (s *loopState) setPressures(all []v1.NodeConditionType) {
+	s.facts.pressures.Store(new(append([]v1.NodeConditionType{}, all...)))
+	s.notifyFacts()
+}
+
+// setShutdown sets whether a shutdown is in progress.
+func (s *loopState) setShutdown(begun bool) {
+	if s.facts.shutdown.Swap(begun) != begun {
+		s.notifyFacts()
+	}
+}
+
+func (s *loopState) notifyFacts() {
+	if s.settings.FactsChanged != nil {
+		s.settings.FactsChanged()
+	}
 }

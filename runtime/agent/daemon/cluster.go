@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -28,6 +29,9 @@ type ClusterSettings struct {
 	Labels     map[string]string
 	Taints     []v1.Taint
 	ProviderID string
+	// Resources are the settings from which the Node's resources follow. Admission uses them too, unless every pod is
+	// admitted.
+	Resources *admission.Settings
 	// Server is where the node's server listens.
 	Server ServerSettings
 }
@@ -50,9 +54,8 @@ type Join func(ctx context.Context, s *ClusterSettings, m *Member) (Cluster, err
 type Member struct {
 	Engine *runtime.Engine
 	Layout state.Layout
-	// Admission and Eviction are those of the agent: the Node's allocatable resources follow from them.
-	Admission *admission.Settings
-	Eviction  []eviction.Threshold
+	// Eviction are the thresholds of the agent.
+	Eviction []eviction.Threshold
 	// Sources are the paths and URLs of the other sources.
 	Sources []string
 	Version string
@@ -66,6 +69,8 @@ type Cluster interface {
 	Source() sources.Source
 	// HandleEvent is notified of what the agent does, as an agent.Listener.
 	HandleEvent(ctx context.Context, e *agent.Event)
+	// HandleFacts is notified when facts of the node have changed, as agent.Settings.FactsChanged.
+	HandleFacts()
 	// Run does the work of a node until the context ends: the Node object, the statuses of pods, and the node's server.
 	// An unreachable API server is not an error.
 	Run(ctx context.Context, a *agent.Agent) error
@@ -76,9 +81,12 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	if d.Cluster == nil {
 		return nil
 	}
+	port := d.Cluster.Server.Port
+	if err = d.checkUnpublished(fmt.Sprintf("--port %d", port), port); err != nil {
+		return err
+	}
 	m := &Member{
-		Engine: d.engine, Layout: d.Layout, Admission: d.Admission, Eviction: d.Eviction,
-		Version: d.Version, Now: d.Now, Log: d.Log,
+		Engine: d.engine, Layout: d.Layout, Eviction: d.Eviction, Version: d.Version, Now: d.Now, Log: d.Log,
 	}
 	for _, s := range d.Sources {
 		m.Sources = append(m.Sources, s.Name())

@@ -69,6 +69,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	if d.cluster != nil {
 		s.Sources = append(s.Sources, d.cluster.Source())
 		s.Listeners = append(s.Listeners, d.cluster.HandleEvent)
+		s.FactsChanged = d.cluster.HandleFacts
 	}
 	a := agent.New(agent.World{
 		Passes:  d.engine.Pods,

@@ -127,13 +127,21 @@ func (s *Settings) listener(ctx context.Context) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--listen %s: %w", name, err)
 	}
-	number := l.Addr().(*net.TCPAddr).Port                                // it listens on TCP
-	port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} // 16 bits
-	if by := s.Objects.Publisher(port); by != "" {
-		err = fmt.Errorf("--listen %s: connections to this port lead to %s: choose another port", name, by)
+	number := l.Addr().(*net.TCPAddr).Port // it listens on TCP
+	if err = s.checkUnpublished("--listen "+name, number); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// checkUnpublished returns an error if connections to a TCP port of this machine lead to a pod or a Service. setting is
+// the setting with the port.
+func (s *Settings) checkUnpublished(setting string, number int) error {
+	port := podspec.Port{Protocol: v1.ProtocolTCP, Number: int32(number)} // 16 bits
+	if by := s.Objects.Publisher(port); by != "" {
+		return fmt.Errorf("%s: connections to this port lead to %s: choose another port", setting, by)
+	}
+	return nil
 }
 
 // connect connects to the runtime, and waits for one to appear.

@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/admission"
 )
 
 // TestParse covers the kubelet's cases in TestParseThresholdConfig and TestParsePercentage.
@@ -59,6 +61,30 @@ func amounts(left map[Signal]Amount) map[Signal][]Amount {
 		all[s] = []Amount{a}
 	}
 	return all
+}
+
+// TestKeptFree checks which thresholds take resources from pods.
+func TestKeptFree(t *testing.T) {
+	capacity := v1.ResourceList{
+		v1.ResourceMemory: resource.MustParse("1Gi"), v1.ResourceEphemeralStorage: resource.MustParse("1000"),
+		v1.ResourceCPU: resource.MustParse("2"),
+	}
+	for text, want := range map[string]string{
+		Default: "memory 924Mi, disk 900",
+		"":      "memory 1Gi, disk 1k",
+		"memory.available<24Mi,nodefs.available<400,imagefs.available<50%,pid.available<10%": "memory 1000Mi, disk 600",
+		"memory.available<2Gi": "memory 0, disk 1k",
+	} {
+		thresholds, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, left := (&admission.Settings{KeptFree: KeptFree(thresholds)}).NodeResources(capacity)
+		memory, disk := left[v1.ResourceMemory], left[v1.ResourceEphemeralStorage]
+		if got := "memory " + memory.String() + ", disk " + disk.String(); got != want || left.Cpu().Value() != 2 {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
 }
 
 // TestMet covers the kubelet's TestThresholdsMet, TestPercentageThresholdsMet and TestSortByEvictionPriority.

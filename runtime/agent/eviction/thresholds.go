@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/runtime/admission"
 )
 
 // Signal is a resource that can run out.
@@ -132,6 +134,18 @@ func parse(signal Signal, value string) (*Threshold, error) {
 		return nil, fmt.Errorf("eviction threshold %v must be positive: %s", signal, value)
 	}
 	return &Threshold{Signal: signal, Quantity: &quantity}, nil
+}
+
+// KeptFree returns the amounts of resources that eviction keeps free, and that pods cannot request (kubelet:
+// hardEvictionReservation). It is never nil.
+func KeptFree(thresholds []Threshold) map[v1.ResourceName]admission.Share {
+	free := map[v1.ResourceName]admission.Share{}
+	for _, t := range thresholds {
+		if t.Signal == MemoryAvailable || t.Signal == NodeFsAvailable {
+			free[t.Signal.resource()] = admission.Share{Quantity: t.Quantity, Percent: t.Percent}
+		}
+	}
+	return free
 }
 
 // of returns the threshold as an amount (kubelet: GetThresholdQuantity).

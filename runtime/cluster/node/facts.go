@@ -1,20 +1,18 @@
 package node
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"os"
 	"strings"
 
-	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
-// manager returns the manager of the Node object.
-func (n *node) manager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodestatus.Manager, error) {
+// newManager returns the manager of the Node object.
+func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodestatus.Manager, error) {
 	heartbeat, err := nodestatus.NewHeartbeat(n.client.Config)
 	if err != nil {
 		return nil, err
@@ -39,15 +37,27 @@ func (n *node) manager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodestatus
 // facts returns the facts of the node at this moment.
 func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machine.Identity) nodestatus.Facts {
 	now, state, known := n.member.Now(), runtime.State(), a.NodeFacts()
-	settings := cmp.Or(n.member.Admission, &admission.Settings{})
 	hardware := n.member.Engine.Host.Node()
-	capacity, allocatable := settings.NodeResources(snapshot.MachineOf(&hardware).Capacity)
+	capacity, allocatable := n.Resources.NodeResources(snapshot.MachineOf(&hardware).Capacity)
 	return nodestatus.Facts{
 		Addresses: nodestatus.Addresses(n.addresses(), hostName()), Port: int32(n.Server.Port),
 		Machine: identity, Version: nodestatus.Version(n.member.Version), Capacity: capacity, Allocatable: allocatable,
 		Runtime: state.Facts, Pressures: known.Pressures,
-		Causes: state.Causes(now, known.RelistedAt, false), Early: state.Early(now),
+		Causes: state.Causes(now, known.RelistedAt, known.ShuttingDown), Early: state.Early(now),
 	}
+}
+
+// HandleFacts reports facts of the node that have changed.
+func (n *node) HandleFacts() {
+	a, manager := n.agent.Load(), n.manager.Load()
+	if a == nil || manager == nil {
+		return // The manager reads the facts when it starts.
+	}
+	if now := a.NodeFacts().ShuttingDown; n.shutdown.Swap(now) != now {
+		e := nodestatus.Shutdown(now)
+		n.events.Node(e.Type, e.Reason, e.Message)
+	}
+	manager.Wake()
 }
 
 // addresses returns the addresses of the node as texts.

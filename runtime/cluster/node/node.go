@@ -38,8 +38,11 @@ type node struct {
 	// listener is the port of the node's server.
 	listener     net.Listener
 	certificates kubeletapi.Certificates
-	// agent is the agent, once it runs.
-	agent atomic.Pointer[agent.Agent]
+	// agent and manager are the agent and the manager of the Node object, once they run.
+	agent   atomic.Pointer[agent.Agent]
+	manager atomic.Pointer[nodestatus.Manager]
+	// shutdown reports whether the last known facts had a shutdown.
+	shutdown atomic.Bool
 	// registered is closed once the Node has been registered in the lifetime of the state directory.
 	registered  chan struct{}
 	startSource func()
@@ -141,10 +144,11 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 		Configuration: n.configuration, Now: n.member.Now, Log: n.member.Log,
 	})
 	runtime := &nodestatus.Runtime{Client: n.member.Engine.Client, Images: n.member.Engine.Client.Images}
-	manager, err := n.manager(a, runtime)
+	manager, err := n.newManager(a, runtime)
 	if err != nil {
 		return err
 	}
+	n.manager.Store(manager)
 	runtime.Changed = manager.Wake
 	var parts sync.WaitGroup
 	defer parts.Wait()

@@ -62,11 +62,9 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 		t := &n.member.Eviction[i]
 		c.EvictionHard[string(t.Signal)] = t.Value()
 	}
-	if a := n.member.Admission; a != nil {
-		c.MaxPods = int32(a.MaxPods) // a number of pods
-		for name, q := range a.Reserved {
-			c.SystemReserved[string(name)] = q.String()
-		}
+	c.MaxPods = int32(n.Resources.MaxPods) // a number of pods
+	for name, q := range n.Resources.Reserved {
+		c.SystemReserved[string(name)] = q.String()
 	}
 	for _, path := range n.member.Sources {
 		if info, err := os.Stat(path); filepath.IsAbs(path) && err == nil && info.IsDir() {

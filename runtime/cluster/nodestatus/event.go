@@ -17,6 +17,15 @@ type Event struct {
 // starting is the event of the start of the agent (kubelet: BirthCry).
 func starting() Event { return Event{v1.EventTypeNormal, "Starting", "Starting kubelet."} }
 
+// Shutdown is the event of a shutdown of the machine that begins, or is canceled (kubelet: nodeshutdown.start).
+func Shutdown(begins bool) Event {
+	what := "cancellation"
+	if begins {
+		what = "event"
+	}
+	return Event{v1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown " + what}
+}
+
 // statusEvent is an event about the status of the node (kubelet: recordNodeStatusEvent).
 func statusEvent(name, reason string) Event {
 	return Event{v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", name, reason)}

@@ -276,6 +276,28 @@ func TestChanges(t *testing.T) {
 	})
 }
 
+// TestShutdown checks that a node is not ready at once when the machine shuts down, and that its lease is renewed until
+// the agent ends.
+func TestShutdown(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.after(15 * time.Second)
+		state := RuntimeState{ReadyAt: time.Now(), Facts: l.facts.Runtime}
+		l.set(func(f *Facts) { f.Causes = state.Causes(time.Now(), time.Now(), true) })
+		l.Wake()
+		l.expect("at once", l.after(0), "15s PATCH")
+		c := conditionOf(&l.server.node.Status, v1.NodeReady)
+		if c.Status != v1.ConditionFalse || c.Reason != "KubeletNotReady" || c.Message != "node is shutting down" {
+			t.Errorf("%+v", c)
+		}
+		before := l.server.lease.Spec.RenewTime.Time
+		l.after(25 * time.Second)
+		if renewed := l.server.lease.Spec.RenewTime.Sub(before); renewed < 20*time.Second {
+			t.Errorf("the lease was renewed %s later", renewed)
+		}
+	})
+}
+
 // TestForeignChanges checks that conditions that another program sets are replaced at once, and that a cordon is an
 // event.
 func TestForeignChanges(t *testing.T) {
