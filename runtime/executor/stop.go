@@ -58,16 +58,19 @@ func (x *stopper) stopContainer(ctx context.Context, s *plan.Step) (string, erro
 // end of the grace period.
 func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	s.began = x.now()
-	left := s.grace
+	left, waited := s.grace, false
 	if s.preStop != nil && s.grace > 0 {
 		x.preStop(ctx, s)
-		left = x.graceLeft(s)
+		left, waited = x.graceLeft(s), true
 	}
 	if s.step != nil && len(s.step.Needs.Of(plan.Stop)) > 0 && left > 0 && x.awaitStops(ctx, s) {
-		left = x.graceLeft(s)
+		left, waited = x.graceLeft(s), true
 	}
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
+	}
+	if waited {
+		left = max(left, plan.ShortestStop)
 	}
 	x.report.killedAt(s.step, left)
 	signalled := x.now()
@@ -143,9 +146,10 @@ func (x *stopper) exitAwaited(stop *plan.Step) bool {
 	return false
 }
 
-// graceLeft returns the rest of the grace period, in whole seconds and at least the shortest.
+// graceLeft returns the rest of the grace period, in whole seconds. It is zero or less if a hook has used all of it:
+// the container then waits for no other one.
 func (x *stopper) graceLeft(s *stopping) int64 {
-	return max(s.grace-int64(x.now().Sub(s.began)/time.Second), plan.ShortestStop)
+	return s.grace - int64(x.now().Sub(s.began)/time.Second)
 }
 
 func preStop(c *v1.Container) *v1.LifecycleHandler {

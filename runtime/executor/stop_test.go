@@ -91,6 +91,27 @@ func TestHooksLongerThanTheGracePeriod(t *testing.T) {
 	}
 }
 
+// TestSpentGracePeriodWaitsForNoStop checks that a container whose hook has used the whole grace period is stopped at
+// once, although the containers that must end before it still run.
+func TestSpentGracePeriodWaitsForNoStop(t *testing.T) {
+	l := newLab(t, "i:1")
+	x, s := stopOf(t, l, endingPod("10"))
+	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
+		l.clock.Advance(10 * time.Second)
+		return &runtimeapi.ExecSyncResponse{}
+	})
+	step := stopWaits(*s, "before")
+	x.schedule.gates["before"] = newGate()
+	x.stop.report.notify = func(e Event) {
+		if strings.HasPrefix(e.Detail, "waits") {
+			t.Errorf("it %s", e.Detail)
+		}
+	}
+	if _, err := x.stop.stopContainer(t.Context(), &step); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestZeroGracePeriodRunsNoHook checks that a container without a grace period is stopped without its hook.
 func TestZeroGracePeriodRunsNoHook(t *testing.T) {
 	l := newLab(t, "i:1")

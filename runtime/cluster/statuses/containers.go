@@ -36,6 +36,10 @@ func (m *Merge) mergeContainers(s *v1.PodStatus) {
 func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 	ended := old.State.Terminated
 	switch {
+	case m.MayRun && m.endsForGood(own, old):
+		*own = *old
+		own.Ready = false
+		return
 	case own.State.Terminated == nil && ended != nil && !m.mayLeave(own.Name, ended.ExitCode):
 		*own = *old
 		return
@@ -52,6 +56,14 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 	if ended != nil && own.ContainerID != old.ContainerID {
 		own.LastTerminationState.Terminated = ended
 	}
+}
+
+// endsForGood reports whether a container has ended that may not run again, as far as its restart policy says. The pass
+// that runs may still start it again, because its image or its probe failed. The API server would refuse that after it
+// has seen the end, so the end waits for the end of the pass.
+func (m *Merge) endsForGood(own, old *v1.ContainerStatus) bool {
+	end := own.State.Terminated
+	return end != nil && old.State.Running != nil && !m.mayLeave(own.Name, end.ExitCode)
 }
 
 // mergeWithoutRecord completes the status of a container without a record. One that had ended stays so, and one that

@@ -420,6 +420,35 @@ func TestMergeContainers(t *testing.T) {
 	}
 }
 
+// TestMergeAwaitsThePass checks that the end of a container is not sent while the running pass may start it again although
+// its restart policy says no: the API server refuses a container that runs after such an end.
+func TestMergeAwaitsThePass(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy, own string
+		passRuns    bool
+		want        string
+	}{
+		"Never during a pass":       {"Never", "app id=1 ended=1", true, "app id=1 running"},
+		"Never after the pass":      {"Never", "app id=1 ended=1", false, "app id=1 ended=1"},
+		"success during a pass":     {"OnFailure", "app id=1 ended=0", true, "app id=1 running"},
+		"failure during a pass":     {"OnFailure", "app id=1 ended=1", true, "app id=1 ended=1"},
+		"replaced during a pass":    {"Never", "app id=2 count=1 running", true, "app id=2 count=1 running"},
+		"Always shows every change": {"Always", "app id=1 ended=0", true, "app id=1 ended=0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api, own := podFrom(t, spec(c.policy)), v1.PodStatus{Phase: v1.PodRunning}
+			api.Status.Phase = v1.PodRunning
+			api.Status.ContainerStatuses = []v1.ContainerStatus{containerFrom(t, "app id=1 running")}
+			api.Status.ContainerStatuses[0].Ready = true
+			own.ContainerStatuses = []v1.ContainerStatus{containerFrom(t, c.own)}
+			got := mergeTwice(t, &Merge{API: api, Own: own, MayRun: c.passRuns, Now: noon()}).ContainerStatuses[0]
+			if text := containerText(&got); text != c.want || got.Ready {
+				t.Errorf("%s, ready: %t\nwant %s, not ready", text, got.Ready, c.want)
+			}
+		})
+	}
+}
+
 // listOf returns the list that has the status of the first container of a pod.
 func listOf(pod *v1.Pod, s *v1.PodStatus) *[]v1.ContainerStatus {
 	switch {
