@@ -365,8 +365,15 @@ test-arm64: setup-arm64 build ## Unit tests that need no machine, and podctl its
 
 KUBELDFLAGS := -s -w $(KUBERNETES) -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)
 
-$(KUBEBIN)/kubelet:
-	$(call quiet,building the kubelet (first time: about 15 minutes)) $(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ k8s.io/kubernetes/cmd/kubelet
+$(KUBEBIN)/kubelet: PACKAGE := k8s.io/kubernetes/cmd/kubelet
+$(KUBEBIN)/ginkgo: PACKAGE := github.com/onsi/ginkgo/v2/ginkgo
+$(KUBEBIN)/agnhost $(KUBEBIN)/nonewprivs: PACKAGE = k8s.io/kubernetes/test/images/$(@F)
+
+$(addprefix $(KUBEBIN)/,kubelet ginkgo agnhost nonewprivs):
+	$(call quiet,building $(@F) (first time: up to 15 minutes)) $(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ $(PACKAGE)
+
+$(KUBEBIN)/e2e_node.test:
+	$(call quiet,building Kubernetes' node tests (first time: about 10 minutes)) $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ k8s.io/kubernetes/test/e2e_node
 
 $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 	$(call quiet,building etcd and kube-apiserver (first time: about 15 minutes)) $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ ./services
@@ -374,7 +381,25 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 .PHONY: test-kubernetes
 test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h .
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^TestConformance$$' .
+
+# GROUP is a group of specs.txt, and SPEC a pattern of names. Without them, all specs of the list run.
+GROUP ?=
+SPEC ?=
+# Results and logs of the last run.
+CONFORMANCE := $(BIN)/conformance
+
+.PHONY: test-conformance
+test-conformance: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,e2e_node.test services.test ginkgo agnhost nonewprivs) ## Kubernetes' node tests against podctl agent (GROUP=hooks, SPEC='Pods should'; needs root)
+	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd \
+		SERVICES_BIN=$(KUBEBIN)/services.test KUBERNETES_BIN=$(KUBEBIN) \
+		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
+		CONFORMANCE_REPORT=$(CONFORMANCE) CONFORMANCE_GROUP='$(GROUP)' CONFORMANCE_SPEC='$(value SPEC)' \
+		$(GO) test -C $(KUBETESTS) -count=1 -timeout 6h -v -run '^TestConformance$$' .
+
+.PHONY: conformance-sample
+conformance-sample: ## One or two short specs of each group of test-conformance
+	@$(MAKE) --no-print-directory test-conformance GROUP=sample
 
 FUZZTIME ?= 60s
 
@@ -429,6 +454,10 @@ setup-runtime: ## Install the runtime packages that are missing (needs root, Deb
 .PHONY: setup-e2e
 setup-e2e: ## Install what the end-to-end tests need, if it is missing
 	@sh hack/install.sh $(RUNTIME) nft:nftables ip:iproute2
+
+.PHONY: setup-conformance
+setup-conformance: setup-e2e setup-containerd2 ## Install what the images of Kubernetes' node tests are made from, if it is missing
+	@sh hack/install.sh busybox:busybox-static curl:curl nc.openbsd:netcat-openbsd hostname:hostname ipcmk:util-linux
 
 .PHONY: setup-race
 setup-race: ## Install the C compiler and the headers for the race detector, if they are missing

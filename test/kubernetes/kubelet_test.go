@@ -126,7 +126,7 @@ func (n *node) startKubelet(t *testing.T, dir string, api *apiServer) *kubelet {
 		args = append(args, "--kubeconfig", api.kubeconfig(t, dir))
 	}
 	k := &kubelet{manifests: filepath.Join(dir, "manifests")}
-	k.process = start(t, filepath.Join(dir, "kubelet.log"), exec.Command(n.kubelet, args...)) //nolint:noctx // a signal ends it
+	k.process = start(t, filepath.Join(dir, "kubelet.log"), exec.Command(setting(t, "KUBELET_BIN"), args...)) //nolint:noctx // a signal ends it
 	return k
 }
 

@@ -14,9 +14,9 @@ const (
 	stageTests = "tests"
 )
 
-// needed holds the programs and files for the tests.
+// needed holds the programs and files for all tests.
 type needed struct {
-	podctl, images, containerd, kubelet, services string
+	podctl, images, containerd, services string
 }
 
 func TestMain(m *testing.M) {
@@ -43,13 +43,23 @@ func given() (needed, error) {
 	get := func(name string) string {
 		value := os.Getenv(name)
 		if value == "" {
-			missing = fmt.Errorf("%s is not set; run these tests by `make test-kubernetes`", name)
+			missing = fmt.Errorf("%s is not set; run these tests by `make test-kubernetes` or `make test-conformance`", name)
 		}
 		return value
 	}
 	n := needed{
 		podctl: get("PODCTL_BIN"), images: get("PODCTL_IMAGES"), containerd: get("PODCTL_CONTAINERD"),
-		kubelet: get("KUBELET_BIN"), services: get("SERVICES_BIN"),
+		services: get("SERVICES_BIN"),
 	}
 	return n, missing
+}
+
+// setting returns a variable that only some tests need.
+func setting(t *testing.T, name string) string {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		t.Fatalf("%s is not set; the Makefile sets it", name)
+	}
+	return value
 }

@@ -13,11 +13,7 @@ func TestVersion(t *testing.T) {
 	if ours != theirs {
 		t.Errorf("go.mod of podctl requires k8s.io/kubernetes %s, that of these tests %s", ours, theirs)
 	}
-	programs, err := given()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := exec.CommandContext(t.Context(), programs.kubelet, "--version").Output()
+	output, err := exec.CommandContext(t.Context(), setting(t, "KUBELET_BIN"), "--version").Output()
 	if want := "Kubernetes " + ours; err != nil || strings.TrimSpace(string(output)) != want {
 		t.Errorf("the kubelet says %q, %v, want %s", output, err, want)
 	}
