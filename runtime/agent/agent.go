@@ -44,6 +44,11 @@ type Settings struct {
 	Events pleg.Times
 	// StopPods stops all pods within this time when the agent ends. If zero, the pods keep running.
 	StopPods time.Duration
+	// LastPasses limits how long running passes may take when the agent ends. The next agent continues a pass that is
+	// cut off. If zero, the agent waits for all of them.
+	LastPasses time.Duration
+	// Ending is called at the end of the agent, after the last pass. The agent answers until it returns. It may be nil.
+	Ending func()
 	// Started is called once the agent has begun to keep pods. It may be nil.
 	Started func()
 	// Listeners are notified after the log, the metrics and the pod lists of the agent.
@@ -153,8 +158,8 @@ const (
 	checkInterval = time.Second
 )
 
-// Run keeps pods until the context ends. Then no new pass begins, and Run waits for the running passes. The pods keep
-// running unless Settings.StopPods is set.
+// Run keeps pods until the context ends. Then no new pass begins, and Run waits for the running passes and then for
+// Settings.Ending. The pods keep running unless Settings.StopPods is set.
 func (a *Agent) Run(ctx context.Context) error {
 	a.started = a.now()
 	if err := a.reader.readAll(); err != nil {
@@ -169,6 +174,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.loopUntilStopped(ctx)
 	}
 	a.drain()
+	if a.settings.Ending != nil {
+		a.inbox.runUntil(a.settings.Ending)
+	}
 	return nil
 }
 

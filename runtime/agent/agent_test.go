@@ -38,6 +38,9 @@ type lab struct {
 	engine *runtime.Engine
 	// stopPods is the time in which the agent stops its pods at its end. If zero, the pods keep running.
 	stopPods time.Duration
+	// lastPasses and ending are the settings of the same names.
+	lastPasses time.Duration
+	ending     func()
 	// admission sets how pods are admitted on the node. If nil, all are admitted. log receives the agent's log.
 	admission *admission.Settings
 	node      criconfig.Node

@@ -24,10 +24,14 @@ import (
 type apiChannel struct {
 	updates chan sources.Update
 	ended   chan model.PodRef
+	// stopped receives a value when an agent ends.
+	stopped chan struct{}
 }
 
 func newAPIChannel() *apiChannel {
-	return &apiChannel{updates: make(chan sources.Update), ended: make(chan model.PodRef, 10)}
+	return &apiChannel{
+		updates: make(chan sources.Update), ended: make(chan model.PodRef, 10), stopped: make(chan struct{}, 10),
+	}
 }
 
 func (*apiChannel) Name() string             { return apiSource }
@@ -40,6 +44,7 @@ func (c *apiChannel) Run(ctx context.Context, _ <-chan chan struct{}, notify fun
 			u.Source, u.Complete = apiSource, true
 			notify(u)
 		case <-ctx.Done():
+			c.stopped <- struct{}{}
 			return
 		}
 	}
@@ -69,6 +74,7 @@ func (l *lab) runBoth(api *apiChannel, files *channel) (a *Agent, stop func()) {
 			Relist: 10 * time.Millisecond, Resync: time.Minute,
 			ReopenMin: time.Millisecond, ReopenMax: time.Second, Quiet: time.Second,
 		},
+		LastPasses: l.lastPasses, Ending: l.ending,
 	})
 	ctx, cancel := context.WithCancel(l.t.Context())
 	done := make(chan error, 1)

@@ -88,10 +88,20 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	})
 }
 
-// drain waits for the running passes, and for probes that the end of the agent has cut short.
+// drain waits for the running passes, at most for Settings.LastPasses, and for probes that the end of the agent has cut
+// short.
 func (a *Agent) drain() {
+	var limit <-chan time.Time
+	if a.settings.LastPasses > 0 {
+		limit = time.After(a.settings.LastPasses)
+	}
 	for len(a.running) > 0 {
-		(<-a.inbox)()
+		select {
+		case do := <-a.inbox:
+			do()
+		case <-limit:
+			return
+		}
 	}
 	a.probes.goroutines.Wait()
 }

@@ -103,6 +103,23 @@ func (i inbox) every(ctx context.Context, period time.Duration, do func()) {
 	}
 }
 
+// runUntil runs posted functions until do returns.
+func (i inbox) runUntil(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	for {
+		select {
+		case posted := <-i:
+			posted()
+		case <-done:
+			return
+		}
+	}
+}
+
 // call runs find in the loop and waits for its result.
 func call[T any](ctx context.Context, i inbox, find func() T) (found T, err error) {
 	reply := make(chan T, 1)

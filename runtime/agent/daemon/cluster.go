@@ -72,9 +72,14 @@ type Cluster interface {
 	// HandleFacts is notified when facts of the node have changed, as agent.Settings.FactsChanged.
 	HandleFacts()
 	// Run does the work of a node until the context ends: the Node object, the statuses of pods, and the node's server.
-	// An unreachable API server is not an error.
+	// It then sends the last statuses, for at most 1 s. Until it returns, the agent answers. An unreachable API server
+	// is not an error.
 	Run(ctx context.Context, a *agent.Agent) error
 }
+
+// lastPasses limits how long the running passes of a node may take at its end. With the time for the last statuses, it
+// ends within 2 s. A kubelet does not wait for them at all.
+const lastPasses = time.Second
 
 // join joins the cluster of the settings. Without one, it does nothing.
 func (d *daemon) join(ctx context.Context) (err error) {
@@ -93,4 +98,28 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	}
 	d.cluster, err = d.Join(ctx, d.Cluster, m)
 	return err
+}
+
+// addCluster makes the agent keep the pods of the cluster, and end after the work of the node has ended.
+func (d *daemon) addCluster(s *agent.Settings) {
+	s.Sources = append(s.Sources, d.cluster.Source())
+	s.Listeners = append(s.Listeners, d.cluster.HandleEvent)
+	s.FactsChanged = d.cluster.HandleFacts
+	s.LastPasses, s.Ending = lastPasses, func() { d.leave() }
+}
+
+// runCluster starts the work of the node. leave ends it, and returns after the last statuses.
+func (d *daemon) runCluster(ctx context.Context) (leave func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := d.cluster.Run(ctx, d.Agent); err != nil {
+			d.Log.Error("the node's server cannot be served", "error", err.Error())
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }

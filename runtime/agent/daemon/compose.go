@@ -32,8 +32,9 @@ type daemon struct {
 	evictor     *eviction.Manager
 	// restart receives a value when the configuration has changed.
 	restart chan struct{}
-	// cluster is the cluster that the machine is a node of. It is nil without one.
+	// cluster is the cluster that the machine is a node of. leave ends the work of the node. They are nil without one.
 	cluster Cluster
+	leave   func()
 }
 
 // agent creates the agent. The source of workloads stores the workloads and objects of the other sources.
@@ -67,9 +68,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	}
 	s.Sources = append(s.Sources, workloads)
 	if d.cluster != nil {
-		s.Sources = append(s.Sources, d.cluster.Source())
-		s.Listeners = append(s.Listeners, d.cluster.HandleEvent)
-		s.FactsChanged = d.cluster.HandleFacts
+		d.addCluster(&s)
 	}
 	a := agent.New(agent.World{
 		Passes:  d.engine.Pods,

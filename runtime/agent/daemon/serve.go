@@ -40,7 +40,8 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 		})
 	}
 	if d.cluster != nil {
-		serveInParallel("the node's server cannot be served", func() error { return d.cluster.Run(serving, d.Agent) })
+		// Its end is a step of the agent's end. The process does not wait for a node whose agent is stuck.
+		d.leave = d.runCluster(serving)
 	}
 	go d.reloadOnSignals(serving)
 	go watchdog(serving, d.Agent)

@@ -33,7 +33,7 @@ const (
 	logsFirst = 10
 	logsEvery = 10 * time.Second
 	// lastWords limits the time for the last statuses when the context ends.
-	lastWords = 2 * time.Second
+	lastWords = time.Second
 	// wakeAfter is the age from which a request in flight is canceled when the API server responds again. It may wait
 	// for a connection that is lost.
 	wakeAfter = 2 * time.Second
@@ -143,7 +143,7 @@ func (m *Manager) note(change func()) {
 	}
 }
 
-// Run sends statuses until the context ends, and then the last ones for at most 2 s.
+// Run sends statuses until the context ends, and then the last ones for at most 1 s.
 func (m *Manager) Run(ctx context.Context) {
 	l := newLoop(m)
 	for l.wait(ctx, l.next()) {
