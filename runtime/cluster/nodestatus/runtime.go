@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -269,7 +270,19 @@ func (r *Runtime) version(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	return reply.GetRuntimeName() + "://" + reply.GetRuntimeVersion()
+	return reply.GetRuntimeName() + "://" + plainVersion(reply.GetRuntimeVersion())
+}
+
+// plainVersion returns a version without the addition of a distribution: 1.6.20 for 1.6.20~ds1 (kubelet:
+// newRuntimeVersion). A text that is no version is returned as it is.
+func plainVersion(text string) string {
+	if v, err := utilversion.ParseSemantic(text); err == nil {
+		return v.String()
+	}
+	if v, err := utilversion.ParseGeneric(text); err == nil {
+		return v.String()
+	}
+	return text
 }
 
 func (r *Runtime) readImages(ctx context.Context) {

@@ -58,6 +58,18 @@ func (r *fakeRuntime) set(change func()) {
 	change()
 }
 
+// TestRuntimeVersion checks that a Node shows the version of the runtime as a kubelet does.
+func TestRuntimeVersion(t *testing.T) {
+	for version, want := range map[string]string{
+		"1.6.20~ds1": "1.6.20", "v2.1.4": "2.1.4", "2.0.0-rc.1": "2.0.0-rc.1", "2.1": "2.1", "": "", "git": "git",
+	} {
+		fake := &fakeRuntime{version: version}
+		if got := (&Runtime{Client: fake}).version(t.Context()); got != "containerd://"+want {
+			t.Errorf("%q: %q, want %q", version, got, want)
+		}
+	}
+}
+
 // TestRuntime checks how often the runtime is asked, and what its answers change.
 func TestRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

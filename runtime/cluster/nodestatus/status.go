@@ -41,6 +41,18 @@ type Facts struct {
 	Early bool
 }
 
+// DeclaredFeatures returns the names of the features for which the API server checks whether a node supports them. They
+// are those of a kubelet with its default feature gates (component-helpers: nodedeclaredfeatures).
+func DeclaredFeatures() []string {
+	return []string{
+		// The node's server takes WebSocket connections (package kubeletapi), so that kubectl gets its errors directly.
+		"ExtendWebSocketsToKubelet",
+		"InPlacePodLevelResourcesVerticalScaling",
+		"InPlacePodVerticalScalingInitContainers",
+		"RestartAllContainersOnContainerExits",
+	}
+}
+
 // version is the version of Kubernetes that podctl follows.
 const version = "v1.36.3"
 

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/machine"
@@ -95,6 +96,19 @@ func TestNew(t *testing.T) {
 	}
 	if got := reasons(Events(&v1.Node{}, node)); got != "NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID" {
 		t.Error(got)
+	}
+}
+
+// TestDeclaredFeatures checks that the API server knows all features that a node declares.
+func TestDeclaredFeatures(t *testing.T) {
+	var known []string
+	for _, f := range features.AllFeatures {
+		known = append(known, f.Name())
+	}
+	for _, name := range DeclaredFeatures() {
+		if !slices.Contains(known, name) {
+			t.Errorf("%s is not among %v", name, known)
+		}
 	}
 }
 
