@@ -59,7 +59,9 @@ func sandboxHostname(pod *v1.Pod) (string, error) {
 	}
 	full := hostname + "." + domain
 	if len(full) > fqdnMax {
-		return "", fmt.Errorf("spec.setHostnameAsFQDN: the name %s is longer than %d characters", full, fqdnMax)
+		// kubelet: GetNodenameForKernel
+		return "", fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long "+
+			"(%d characters is the max, %d characters requested)", full, fqdnMax, len(full))
 	}
 	return full, nil
 }
