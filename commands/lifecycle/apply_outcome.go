@@ -80,7 +80,8 @@ func outcomeOf(
 	return item
 }
 
-// conclude prints the result of a pod, and returns an error for failed and held steps.
+// conclude prints the result of a pod, and returns an error for failed and held steps. A missing ConfigMap or Secret is
+// an error also without --wait, because no later call resolves it by itself.
 func (a *applier) conclude(d *podspec.Desired, outcome *executor.Outcome, err error, began time.Time) error {
 	a.mu.Lock()
 	a.done[model.RefOf(d.Pod)] = outcome

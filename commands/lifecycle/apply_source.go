@@ -21,7 +21,8 @@ import (
 )
 
 // sourceChanges returns, per pod, how the source file has changed since podctl stored the pod. The function noteFor
-// formats the text from the file, the change, and whether the file could be read.
+// formats the text from the file, the change, and whether the file could be read. A plan only notes the change, because
+// `apply --all` applies the stored manifest.
 func sourceChanges(
 	ctx context.Context, stored *objects.Store, pods []*podspec.Desired,
 	noteFor func(file, change string, read bool) string,

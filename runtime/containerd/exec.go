@@ -40,7 +40,8 @@ type User struct {
 
 // Exec runs a process in a running container until it ends, and returns its exit code. Other settings are as in the
 // CRI's own exec: the capabilities, the seccomp and AppArmor profiles, the limits, the cgroup and the namespaces of the
-// container. If the context ends, Exec kills the process.
+// container. If the context ends, Exec kills the process. The CRI has no user, directory and environment for a process,
+// and a wrapper such as su or env would have to be in the image.
 func (s *Store) Exec(ctx context.Context, containerID string, p *Process) (code int, err error) {
 	ctx = namespaces.WithNamespace(ctx, criNamespace)
 	container, err := s.client.LoadContainer(ctx, containerID)

@@ -18,7 +18,9 @@ import (
 )
 
 // hookMark is a file that shows other processes that the postStart hook of a container is running. The mark exists from
-// before the start until the hook has finished, or until a container whose hook failed has been stopped.
+// before the start until the hook has finished, or until a container whose hook failed has been stopped. The other
+// processes show the status from before the start, as a kubelet does. If podctl is killed, the kernel releases the lock
+// of the file, and the container counts as started.
 type hookMark struct {
 	hooks state.Hooks
 	// wanted is false for a container without a hook.

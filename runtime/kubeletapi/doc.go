@@ -3,7 +3,7 @@
 //
 // The inputs are HTTP requests, an agent's pods with their status, and the calls of a runtime. The results are
 // responses and streams. The package serves no streams itself: it requests an address from the runtime and forwards the
-// connection to it.
+// connection to it. The libraries that forward streams are the kubelet's. The routes use net/http, not go-restful.
 //
 //	server.go       the settings, the routes, the life of the server
 //	access.go       the clients that may use the server

@@ -16,7 +16,8 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// streamer opens streams to containers and pods.
+// streamer opens streams to containers and pods. A stream ends with its client, also if the process writes nothing:
+// otherwise clients that leave could use up the limit of streams for hours.
 type streamer struct {
 	finder  *finder
 	runtime Runtime

@@ -16,7 +16,8 @@ import (
 // Admission configures how pods are admitted.
 type Admission struct {
 	admission.Settings
-	// Final keeps a rejected pod rejected until its manifest or the settings change.
+	// Final keeps a rejected pod rejected until its manifest or the settings change, as the phase Failed is final in
+	// Kubernetes. Retries would start pods hours later, in no order.
 	Final bool
 	// First lists earlier pods that are not admitted yet, in order.
 	First []*podspec.Desired

@@ -3,7 +3,8 @@
 //
 // The input is a pod, facts of the node and the runtime, and the values of its messages (Resolve). The output is an
 // error with the kubelet's reason, or nil. The package reads the disk and changes nothing. An observation runs the
-// checks for a plan. The executor repeats them once images and volumes exist, and before the first stop.
+// checks, so that a plan shows a change that would fail as held. The executor repeats them once images and volumes
+// exist, and before the first stop.
 //
 // podctl does not refuse because of unknown facts: another runtime may accept what runc refuses, and only the runtime
 // can see the files in an image (docs/limits.md).

@@ -24,7 +24,8 @@ const (
 
 // TrimFiles frees the disk space that containers use through files that podctl mounts into them: the hosts file and the
 // termination messages. A container can make them as large as the disk. TrimFiles keeps the end and the size of a
-// message, because a container that continues to write continues at that offset.
+// message, because a container that continues to write continues at that offset. A tmpfs would limit the files, but it
+// needs a mount for each pod, loses messages with a reboot, and needs Linux 6.3 with user namespaces.
 func (p Pod) TrimFiles() error {
 	dir, err := p.Open(p.Dir())
 	if err != nil {

@@ -136,12 +136,15 @@ func TestMap(t *testing.T) {
 	inMap, above := map[string]bool{}, ""
 	for line := range strings.Lines(chart) {
 		cell, isRow := strings.CutPrefix(line, "| ")
-		if cell, _, _ = strings.Cut(cell, " |"); !isRow {
+		switch cell, _, _ = strings.Cut(cell, " |"); {
+		case strings.HasPrefix(line, "|-"):
+			continue
+		case !isRow:
 			above = ""
 			continue
 		}
 		for name := range strings.SplitSeq(strings.Trim(cell, "`"), "`, `") {
-			if above == "" {
+			if above == "" { // The heading of a table names the directory of its packages.
 				above = name + "/"
 			}
 			for _, dir := range spread(name) {

@@ -25,4 +25,8 @@
 //
 // A pod has at most one request in flight. Its result is the base of the next decision, so the newest status wins.
 // Nothing is queued: the newest status of each pod is kept until the API has it.
+//
+// The API server may store a status differently, for example without the fields of a feature that it does not have.
+// Such a status is sent once for each version of the pod. A DELETE without an answer is followed by a GET. An object
+// with the grace period 0 gets no DELETE, because it waits for its finalizers.
 package statuses
