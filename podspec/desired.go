@@ -64,6 +64,21 @@ const OwnerAPI = "api"
 // value of a ConfigMap or Secret, and a request to restart a workload, restart nothing (docs/differences.md).
 func (o Origin) FromCluster() bool { return o.Owner == OwnerAPI }
 
+// AnnotationConfigSource is a kubelet's annotation with the source of a pod: api, file or http (kubelet:
+// types.ConfigSourceAnnotationKey). podctl prints it, but never stores it.
+const AnnotationConfigSource = "kubernetes.io/config.source"
+
+// MarkSource annotates a copy of a pod of the API server with its source. Other pods stay as they are.
+func (o Origin) MarkSource(pod *v1.Pod) {
+	if !o.FromCluster() {
+		return
+	}
+	if pod.Annotations == nil {
+		pod.Annotations = map[string]string{}
+	}
+	pod.Annotations[AnnotationConfigSource] = OwnerAPI
+}
+
 // New returns a pod that no longer changes, so its hashes are computed only once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
 	return &Desired{

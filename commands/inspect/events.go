@@ -126,7 +126,29 @@ func (l *eventList) parseTargets(args []string) (err error) {
 	if err == nil && (len(l.targets.Objects) > 0 || slices.ContainsFunc(l.targets.Kinds, foreign)) {
 		err = exit.Usagef("podctl records events of pods: name pods or workloads")
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return l.checkNames()
+}
+
+// checkNames refuses a name that several pods have now. Pods that are gone can have had the name too.
+func (l *eventList) checkNames() error {
+	if len(l.targets.Pods) == 0 {
+		return nil
+	}
+	applied, err := selection.Applied(l.sess)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, name := range l.targets.Pods {
+		_, err := selection.Named(l.sess, applied, name)
+		if several := (*state.AmbiguousError)(nil); errors.As(err, &several) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // find returns events, the oldest first. With an error it returns those that could be read.

@@ -37,6 +37,8 @@ type applyOptions struct {
 	adopt   bool
 	// doing is the verb for the result of workloads, for example "restarted"; empty for apply.
 	doing string
+	// kubectl is the kubectl command for the same change of a workload of the API server, without its name.
+	kubectl string
 }
 
 // NewApply returns the command `podctl apply`.
@@ -155,12 +157,25 @@ func runApply(ctx context.Context, sess *session.Session, o *applyOptions, args 
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(o.refuseConflicts(ctx, sess, &found), o.noteMoves(sess, &found)); err != nil {
+	if err := o.refuse(ctx, sess, &found); err != nil {
 		return err
 	}
 	o.showSkipped(sess, found.Skipped)
 	applied := o.applyFound(ctx, sess, &found)
 	return exit.WithUnreadable(ctx, exit.Join(ctx, applied, o.prune(ctx, sess, &found, applied)), found.Unreadable)
+}
+
+// refuse refuses what apply must not change, before it changes anything.
+func (o *applyOptions) refuse(ctx context.Context, sess *session.Session, found *selection.Found) error {
+	if err := refuseClusterPods(sess, found.Pods, kubectlApply); err != nil {
+		return err
+	}
+	if p, err := o.findPruned(ctx, sess, found); p != nil || err != nil {
+		if err = errors.Join(err, refusePruned(sess, p)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(o.refuseConflicts(ctx, sess, found), o.noteMoves(sess, found))
 }
 
 // applyFound stores objects, and applies pods and workloads.

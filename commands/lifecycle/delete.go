@@ -105,6 +105,9 @@ func runDelete(ctx context.Context, sess *session.Session, o *deleteOptions, arg
 	}
 	found, absent := o.find(ctx, sess, &targets)
 	found.Unreadable = errors.Join(found.Unreadable, unreadable)
+	if err = refuseClusterPods(sess, found.Pods, o.kubectlDelete); err != nil {
+		return err
+	}
 	if absent, err = o.deleteWorkloads(ctx, sess, targets.Workloads, &found, absent); err != nil {
 		return err
 	}
@@ -257,6 +260,16 @@ const stopsAtOnce = 10
 // DeletePods deletes pods in the same way as `podctl delete` without flags. With the output json, it prints events as
 // lines.
 func DeletePods(ctx context.Context, sess *session.Session, pods []model.PodRef, output string) error {
+	return deleteRefs(ctx, sess, pods, func(d *deleter) { d.lines = !terminal.IsText(output) })
+}
+
+// DeleteWithNode deletes the pods of a runtime that is about to be removed, also those of the API server. Their objects
+// stay, as after the loss of a machine.
+func DeleteWithNode(ctx context.Context, sess *session.Session, pods []model.PodRef) error {
+	return deleteRefs(ctx, sess, pods, func(d *deleter) { d.opts.ClusterPods = true })
+}
+
+func deleteRefs(ctx context.Context, sess *session.Session, pods []model.PodRef, set func(*deleter)) error {
 	if len(pods) == 0 {
 		return nil
 	}
@@ -265,7 +278,7 @@ func DeletePods(ctx context.Context, sess *session.Session, pods []model.PodRef,
 		return err
 	}
 	d := newDeleter(sess, engine, plan.Options{})
-	d.lines = !terminal.IsText(output)
+	set(d)
 	return d.delete(ctx, pods, stopsAtOnce)
 }
 

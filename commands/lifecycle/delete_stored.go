@@ -162,7 +162,8 @@ func (o *deleteOptions) deleteWorkloads(
 		case !there && len(pods) == 0 && i >= given:
 			sess.IO.Print("%s not found", key)
 		case !there && len(pods) == 0 && !o.absent:
-			absent = errors.Join(absent, &objects.NotFoundError{Key: key})
+			missing := withCluster(sess, key, &objects.NotFoundError{Key: key}, "delete"+o.kubectlGrace())
+			absent = errors.Join(absent, missing)
 		case there && !o.dryRun:
 			rules.note(key, rules.workload(key))
 		}

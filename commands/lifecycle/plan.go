@@ -128,9 +128,7 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	}
 	o.skipped = observed.Skipped
 	if o.Snapshot == "" {
-		for _, err := range o.conflicts(ctx, sess, &observed.Found) {
-			sess.IO.Note("note: %v", err)
-		}
+		o.noteRefusals(ctx, sess, &observed.Found)
 	}
 	if o.objects, err = o.planObjects(sess, observed); err != nil {
 		return err
@@ -141,11 +139,26 @@ func runPlan(ctx context.Context, sess *session.Session, o *planOptions, args []
 	if o.pruned, err = o.findPruned(ctx, sess, &observed.Found); err != nil {
 		return err
 	}
+	if err = refusePruned(sess, o.pruned); err != nil {
+		return err
+	}
 	outcome := o.plan(ctx, sess, observed)
 	if o.pruned != nil {
 		outcome = exit.WithUnreadable(ctx, outcome, o.pruned.unreadable)
 	}
 	return exit.WithUnreadable(ctx, outcome, observed.Unreadable)
+}
+
+// noteRefusals prints what apply would refuse.
+func (o *planOptions) noteRefusals(ctx context.Context, sess *session.Session, found *selection.Found) {
+	stored := func(d *podspec.Desired) bool { return d.Stored || d.Rebuilt }
+	refused := refuseClusterPods(sess, slices.DeleteFunc(slices.Clone(found.Pods), stored), kubectlApply)
+	if refused != nil {
+		sess.IO.Note("note: %v", refused)
+	}
+	for _, err := range o.conflicts(ctx, sess, found) {
+		sess.IO.Note("note: %v", err)
+	}
 }
 
 // plan makes the plans of pods and shows them.

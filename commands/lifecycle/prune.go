@@ -51,6 +51,14 @@ func (o *planOptions) findPruned(ctx context.Context, sess *session.Session, fou
 	return p, nil
 }
 
+// refusePruned refuses to prune pods of the API server.
+func refusePruned(sess *session.Session, p *pruned) error {
+	if p == nil {
+		return nil
+	}
+	return refuseClusterPods(sess, p.Refused, (&deleteOptions{grace: -1}).kubectlDelete)
+}
+
 // contentOf returns pods, with the stored workloads and objects whose keys match.
 func contentOf(
 	sess *session.Session, pods []*podspec.Desired, match func(state.ObjectKey) bool,

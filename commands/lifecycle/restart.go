@@ -166,7 +166,8 @@ func (o *restartOptions) show(
 func (a *applier) restart(ctx context.Context, d *podspec.Desired, opts plan.Options) error {
 	began := a.io.Now()
 	run := a.options()
-	run.Options = opts
+	// A restart of containers changes no object of the API server.
+	run.Options, run.ClusterPods = opts, true
 	outcome, err := a.engine.Pods.Apply(ctx, d, run)
 	if err == nil && a.o.wait != "" && outcome.Err() == nil {
 		run.Restart = nil
@@ -208,7 +209,7 @@ func notRunning(
 	if err != nil {
 		return nil, err
 	}
-	if pods[0].Status.Reason == string(model.Evicted) {
+	if pods[0].Status.Reason == string(model.Evicted) && !d.FromCluster() {
 		return nil, nil // An evicted pod is recreated.
 	}
 	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool {
@@ -218,7 +219,11 @@ func notRunning(
 	if !known && len(layout.Pod(d.Pod.UID).Hooks().Running()) == 0 {
 		return fmt.Errorf("pod %s was never started; apply it first", model.RefOf(d.Pod)), nil
 	}
-	if status := &pods[0].Status; model.IsOver(status) {
+	switch status := &pods[0].Status; {
+	case model.IsOver(status) && d.FromCluster():
+		return fmt.Errorf("pod %s has ended as %s, and the API server keeps it so: run `%s` to delete it",
+			model.RefOf(d.Pod), status.Phase, (&deleteOptions{grace: -1}).kubectlDelete(d)), nil
+	case model.IsOver(status):
 		reason = fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase)
 		return reason, nil
 	}

@@ -91,21 +91,22 @@ func oneWorkload(cmd *cobra.Command, args []string) error {
 	return cobra.ExactArgs(1)(cmd, args)
 }
 
-// recordNamed returns the record of the workload in the arguments (see oneWorkload).
-func recordNamed(sess *session.Session, args []string) (*controller.Record, error) {
+// recordNamed returns the record of the workload in the arguments (see oneWorkload). command is the kubectl command for
+// a workload of the API server.
+func recordNamed(sess *session.Session, args []string, command string) (*controller.Record, error) {
 	key, ok := selection.WorkloadNamed(strings.Join(args, "/"), sess.Flags.Namespace)
 	if !ok {
 		return nil, exit.Usagef("rollout needs a workload, for example deployment/web")
 	}
 	r, err := sess.Workloads().Get(key)
-	if err == nil {
+	if err = withCluster(sess, key, err, command); err == nil {
 		sess.Loaded([]*podspec.Desired{r.Workload.Template})
 	}
 	return r, err
 }
 
 func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStatusOptions, args []string) error {
-	r, err := recordNamed(sess, args)
+	r, err := recordNamed(sess, args, "rollout status")
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func runRolloutStatus(ctx context.Context, sess *session.Session, o *rolloutStat
 }
 
 func runRolloutHistory(sess *session.Session, args []string) error {
-	r, err := recordNamed(sess, args)
+	r, err := recordNamed(sess, args, "rollout history")
 	if err != nil {
 		return err
 	}
@@ -177,6 +178,7 @@ func NewScale(sess *session.Session) *cobra.Command {
 			if replicas < 0 {
 				return exit.Usagef("scale needs --replicas with a number of 0 or more")
 			}
+			o.kubectl = fmt.Sprintf("scale --replicas=%d", replicas)
 			keys, err := namedWorkloads(sess, args,
 				"scale needs a Deployment, ReplicaSet or StatefulSet, for example deployment/web")
 			if err == nil {
@@ -226,7 +228,11 @@ func newRolloutUndo(sess *session.Session) *cobra.Command {
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := recordNamed(sess, args)
+			o.kubectl = "rollout undo"
+			if revision != 0 {
+				o.kubectl += fmt.Sprintf(" --to-revision=%d", revision)
+			}
+			r, err := recordNamed(sess, args, o.kubectl)
 			if err != nil {
 				return err
 			}
@@ -274,7 +280,7 @@ func rollBack(r *controller.Record, revision int64) error {
 }
 
 func newRolloutRestart(sess *session.Session) *cobra.Command {
-	o := &applyOptions{doing: "restarted"}
+	o := &applyOptions{doing: "restarted", kubectl: "rollout restart"}
 	cmd := &cobra.Command{
 		Use:   "restart KIND/NAME...",
 		Short: "Restart the pods of a workload, following its rollout strategy",
@@ -340,7 +346,7 @@ func (o *applyOptions) change(
 		if err == nil {
 			err = change(r)
 		}
-		if err == nil {
+		if err = withCluster(sess, key, err, o.kubectl); err == nil {
 			sess.Loaded([]*podspec.Desired{r.Workload.Template})
 			found.Workloads = append(found.Workloads, r.Workload)
 		}

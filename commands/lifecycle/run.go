@@ -87,6 +87,9 @@ func runRun(ctx context.Context, sess *session.Session, o *runOptions, args []st
 	case len(pods) != 1:
 		return fmt.Errorf("run takes a manifest of one pod, not of %d", len(pods))
 	}
+	if err = refuseClusterPods(sess, pods, kubectlApply); err != nil {
+		return &exit.CodeError{Code: exit.RunFailed, Err: err}
+	}
 	engine, err := sess.Engine()
 	if err == nil && !o.kubelet {
 		// The check comes before the pass, which repeats it, so that --rm does not delete the pod after a refusal.

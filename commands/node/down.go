@@ -189,5 +189,5 @@ func forgetStored(ctx context.Context, sess *session.Session) error {
 
 func deletePodsAt(ctx context.Context, sess *session.Session, socket string, pods []model.PodRef) error {
 	sess = sess.At(socket, "the record of the pods")
-	return errors.Join(lifecycle.DeletePods(ctx, sess, pods, ""), sess.Close())
+	return errors.Join(lifecycle.DeleteWithNode(ctx, sess, pods), sess.Close())
 }

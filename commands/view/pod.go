@@ -19,12 +19,20 @@ import (
 	"github.com/podctl/podctl/runtime/observe"
 )
 
-// Pods returns a table of pods. It has the column MANAGER if podctl does not manage all of them.
+// local is the source of pods that are not from the API server.
+const local = "local"
+
+// Pods returns a table of pods. It has the column SOURCE if one of them is from the API server, and MANAGER if podctl
+// does not manage all of them.
 func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
 	unmanaged := slices.ContainsFunc(pods, func(pod *v1.Pod) bool {
 		return pod.Annotations[observe.AnnotationManager] != ""
 	})
+	cluster := slices.ContainsFunc(pods, func(pod *v1.Pod) bool { return sourceText(pod) == podspec.OwnerAPI })
 	header = append([]string{"NAME", "READY", "STATUS", "RESTARTS", "AGE"}, v.wide("IP", "UID")...)
+	if cluster {
+		header = append(header, "SOURCE")
+	}
 	if unmanaged {
 		header = append(header, "MANAGER")
 	}
@@ -35,12 +43,26 @@ func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
 			row.addTimed(v.restartsText(restarts, last), strconv.Itoa(restarts))
 			row.addTimed(v.since(ptr.Deref(pod.Status.StartTime, metav1.Time{}).Time), "")
 			row.Add(v.wide(cmp.Or(pod.Status.PodIP, terminal.NoValue), string(pod.UID))...)
+			if cluster {
+				row.Add(sourceText(pod))
+			}
 			if unmanaged {
 				row.Add(cmp.Or(pod.Annotations[observe.AnnotationManager], "podctl"))
 			}
 		}))
 	}
 	return v.header(header...), rows
+}
+
+// sourceText returns whether a pod is from the API server or local. It has no value for a pod of another program.
+func sourceText(pod *v1.Pod) string {
+	switch {
+	case pod.Annotations[observe.AnnotationManager] != "":
+		return terminal.NoValue
+	case pod.Annotations[podspec.AnnotationConfigSource] == podspec.OwnerAPI:
+		return podspec.OwnerAPI
+	}
+	return local
 }
 
 // ReadyText counts the ready containers, including sidecars.

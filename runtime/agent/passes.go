@@ -48,7 +48,7 @@ type passMaker struct {
 
 // run makes one pass of a pod with the options from the loop.
 func (m *passMaker) run(ctx context.Context, p podworkers.Pass, opts executor.Options) passResult {
-	opts.PullBackoff, opts.AllowKubelet, opts.Watched = true, m.settings.AllowKubelet, true
+	opts.PullBackoff, opts.AllowKubelet, opts.Watched, opts.ClusterPods = true, m.settings.AllowKubelet, true, true
 	opts.Report = func(e executor.Event) { m.notify(ctx, &Event{Kind: Stepped, Pod: p.Ref, Step: e}) }
 	began, done := m.now(), passResult{pass: p}
 	opts.Pulling = m.pulls.callback(ctx, p.Ref.UID)

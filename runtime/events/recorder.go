@@ -3,9 +3,9 @@ package events
 import (
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
@@ -19,7 +19,7 @@ type Listener func(pod model.PodRef, events []state.PodEvent)
 // history. It is not safe for concurrent use.
 type Recorder struct {
 	// Pod is the applied pod, whose workload the history names; nil if it is unknown.
-	Pod *v1.Pod
+	Pod *podspec.Desired
 	// Listen is called with the events that Write adds; it may be nil.
 	Listen Listener
 
@@ -75,10 +75,7 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	}
 	h.Pod = ref
 	if r.Pod != nil {
-		h.Owner = nil
-		if owner := metav1.GetControllerOf(r.Pod); owner != nil {
-			h.Owner = &state.Owner{Kind: owner.Kind, Name: owner.Name}
-		}
+		h.Owner = ownerOf(r.Pod)
 	}
 	for i := range r.events {
 		r.events[i].Message = redactor.Text(r.events[i].Message)
@@ -98,4 +95,14 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	}
 	h.Mark(r.spans...)
 	return pod.History().Write(h)
+}
+
+// ownerOf returns the workload that created a pod. A pod of the API server has none: its owner is an object there, also
+// if a workload of podctl has the same name.
+func ownerOf(d *podspec.Desired) *state.Owner {
+	owner := metav1.GetControllerOf(d.Pod)
+	if owner == nil || d.FromCluster() {
+		return nil
+	}
+	return &state.Owner{Kind: owner.Kind, Name: owner.Name}
 }

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		notify:   opts.Report,
 		warnings: opts.Warnings,
 	}
-	sub.report.recorder.Pod, sub.report.recorder.Listen = sub.manifest(), e.Recorded
+	sub.report.recorder.Pod, sub.report.recorder.Listen = cmp.Or(sub.desired, sub.applied), e.Recorded
 	sub.schedule = newScheduler(p, sub.report)
 	sub.checkpoint = &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone()}
 	stop := &stopper{subject: sub, hooks: &hooks{sub}, slots: make(semaphore, maxConcurrent)}

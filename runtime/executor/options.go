@@ -30,6 +30,9 @@ type Options struct {
 	// AllowKubelet executes the plan even if a kubelet uses the same runtime. A kubelet kills every pod that it does
 	// not know.
 	AllowKubelet bool
+	// ClusterPods allows a pass over a pod of the API server. Without it, the pass ends with a *ClusterPodError before
+	// planning, so that a command cannot change such a pod by mistake.
+	ClusterPods bool
 	// Watched is set by a caller that runs a pass after each event of the pod. If its context ends for another cause
 	// than ErrOutdated, a container whose postStart hook runs is left to the next pass, as by a kubelet that exits.
 	//

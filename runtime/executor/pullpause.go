@@ -19,7 +19,7 @@ func (e *Executor) NotePullPause(ref model.PodRef, failed []StepError, until tim
 	if err != nil || c.Deletion != nil {
 		return err
 	}
-	recorder := events.Recorder{Pod: c.Manifest(), Listen: e.Recorded}
+	recorder := events.Recorder{Pod: c.Applied, Listen: e.Recorded}
 	for i := range failed {
 		f := &failed[i]
 		kept, known := c.StartErrors[f.Step.Container]

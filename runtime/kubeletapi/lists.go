@@ -61,10 +61,6 @@ func inAPIForm(pods []*v1.Pod, shown []*podspec.Desired, node string) []v1.Pod {
 	return items
 }
 
-// configSource is the annotation with the source of a pod (kubelet: ConfigSourceAnnotationKey). Its value is api, file
-// or http.
-const configSource = "kubernetes.io/config.source"
-
 // inAPI returns a pod as it appears in the API: a pod that is not from the API server has the name and the annotation
 // of a static pod. It changes nothing that the argument refers to.
 func inAPI(pod *v1.Pod, d *podspec.Desired, node string) v1.Pod {
@@ -75,10 +71,8 @@ func inAPI(pod *v1.Pod, d *podspec.Desired, node string) v1.Pod {
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}
 	}
-	p.Annotations[configSource] = "file"
-	if d.FromCluster() {
-		p.Annotations[configSource] = "api"
-	}
+	p.Annotations[podspec.AnnotationConfigSource] = "file"
+	d.MarkSource(&p)
 	return p
 }
 

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -57,10 +58,6 @@ func checkLabels(ref model.PodRef, item labelled) error {
 	return &UIDTakenError{Pod: ref, Owner: owner}
 }
 
-// annotationConfigSource is a kubelet's annotation with the source of a pod's manifest: file or http for a static pod
-// (kubelet: types.ConfigSourceAnnotationKey).
-const annotationConfigSource = "kubernetes.io/config.source"
-
 // isStaticPodOf reports whether a kubelet created a record from the pod's own manifest, as the static pod NAME-NODE
 // (kubelet: generatePodName). A pod of the API server with the same UID is another pod. Containers have no source, so
 // the check of their sandbox decides.
@@ -69,7 +66,7 @@ func isStaticPodOf(ref, owner model.PodRef, item labelled) bool {
 	if criconfig.MadeByPodctl(annotations) {
 		return false
 	}
-	source := annotations[annotationConfigSource]
+	source := annotations[podspec.AnnotationConfigSource]
 	if _, isSandbox := item.(*runtimeapi.PodSandbox); isSandbox && source != "file" && source != "http" {
 		return false
 	}

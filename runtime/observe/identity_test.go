@@ -7,6 +7,7 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -75,7 +76,7 @@ func TestLabelsOfOtherPods(t *testing.T) {
 		}
 	}
 	for source, taken := range map[string]bool{"file": false, "http": false, "api": true, "": true} {
-		err := checkLabels(ref, &runtimeapi.PodSandbox{Labels: static, Annotations: map[string]string{annotationConfigSource: source}})
+		err := checkLabels(ref, &runtimeapi.PodSandbox{Labels: static, Annotations: map[string]string{podspec.AnnotationConfigSource: source}})
 		if errors.As(err, new(*UIDTakenError)) != taken {
 			t.Errorf("the sandbox of a kubelet's pod from %q: %v", source, err)
 		}

@@ -95,6 +95,7 @@ func (l *Lister) status(ctx context.Context, d *podspec.Desired, lists *nodeList
 		return pod, nil
 	}
 	pod := d.Pod.DeepCopy()
+	d.MarkSource(pod)
 	pod.Status = unknownStatus(err)
 	j, readErr := l.observer.world.Layout.Pod(pod.UID).Checkpoint().Read()
 	if readErr == nil && !j.StartTime.IsZero() {

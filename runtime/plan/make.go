@@ -25,7 +25,7 @@ func Make(in *Input) *Plan {
 	case in.Desired == nil:
 		p.Steps = layOutDeletion(in)
 	case in.Desired.Stored && in.Observed.Memory.Deletion != nil:
-		p.Holds = []Hold{deletionHold(in.Pod)}
+		p.Holds = []Hold{deletionHold(in)}
 	case in.ends():
 		p.end(in)
 	case in.Options.Stop:

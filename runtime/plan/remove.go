@@ -115,9 +115,12 @@ func (l *layout) stopAndRemove(logs Logs) []string {
 
 // deletionHold holds podctl's own copy of a manifest while its pod is being deleted. Only the user can cancel the
 // deletion, by applying the manifest.
-func deletionHold(pod model.PodRef) Hold {
-	return Hold{Reason: model.Deleted, Blocking: true, Message: fmt.Sprintf(
-		"its deletion is not finished: podctl delete %s finishes it, podctl apply of its manifest cancels it", pod)}
+func deletionHold(in *Input) Hold {
+	how := fmt.Sprintf("podctl delete %s finishes it, podctl apply of its manifest cancels it", in.Pod)
+	if in.Desired.FromCluster() {
+		how = "the agent finishes it"
+	}
+	return Hold{Reason: model.Deleted, Blocking: true, Message: "its deletion is not finished: " + how}
 }
 
 // removeAll removes all records. Containers are removed once they have ended, while the network of their sandbox is
@@ -210,11 +213,13 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 // evictionHold explains why the pod does not run, and how it runs again.
 func evictionHold(in *Input, pod *podstatus.Pod, why *model.Eviction) Hold {
 	message := strings.TrimSuffix(strings.TrimSpace(why.Message), ".")
+	until := fmt.Sprintf("it stays evicted until its manifest changes; podctl restart %s recreates it", in.Pod)
+	if in.Desired.FromCluster() {
+		until = "it stays Failed until it is deleted in the API server"
+	}
 	h := Hold{
 		Reason: model.Evicted, Blocking: true, Evicted: true, Status: why.Message,
-		Message: fmt.Sprintf(
-			"evicted %s: %s; it stays evicted until its manifest changes; podctl restart %s recreates it",
-			pod.Ago(why.At), message, in.Pod),
+		Message: fmt.Sprintf("evicted %s: %s; %s", pod.Ago(why.At), message, until),
 	}
 	if in.afterEviction() {
 		h.Unapplied = true

@@ -145,7 +145,7 @@ func (p *Prober) writeLocked(ctx context.Context, ref model.PodRef, change Chang
 	if err != nil {
 		return true, err
 	}
-	rec := events.Recorder{Pod: j.Manifest(), Listen: p.Recorded}
+	rec := events.Recorder{Pod: j.Applied, Listen: p.Recorded}
 	if change(j, &rec) {
 		err = pod.Checkpoint().Write(j)
 	}

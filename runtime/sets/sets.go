@@ -42,6 +42,8 @@ type Pruned struct {
 	Content
 	// Claims can be deleted only by name, because of their data.
 	Claims []*podspec.Object
+	// Refused are pods of the API server. Only kubectl deletes them.
+	Refused []*podspec.Desired
 }
 
 // Names returns the names of the content.
@@ -63,7 +65,8 @@ func (c *Content) Names() []state.ObjectKey {
 }
 
 // Prune finds content that belongs to a scope and is not among the names of the manifests. It skips pods from a source
-// of the agent and content that a stored workload created: they are deleted with their source and their workload.
+// of the agent and content that a stored workload created: they are deleted with their source and their workload. A pod
+// of the API server without a controller is refused instead.
 func Prune(scope *Scope, stored *Content, manifests []state.ObjectKey) Pruned {
 	p := &pruner{scope: scope, stored: stored, named: map[state.ObjectKey]bool{}}
 	for _, name := range manifests {
@@ -71,8 +74,12 @@ func Prune(scope *Scope, stored *Content, manifests []state.ObjectKey) Pruned {
 	}
 	var out Pruned
 	for _, d := range stored.Pods {
-		if d.Owner == "" && p.goes(KindPod, d.Set, &d.Pod.ObjectMeta) {
+		switch {
+		case d.Owner != "" && !d.FromCluster() || !p.goes(KindPod, d.Set, &d.Pod.ObjectMeta):
+		case !d.FromCluster():
 			out.Pods = append(out.Pods, d)
+		case metav1.GetControllerOfNoCopy(d.Pod) == nil:
+			out.Refused = append(out.Refused, d)
 		}
 	}
 	for _, w := range stored.Workloads {

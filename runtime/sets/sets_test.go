@@ -105,3 +105,20 @@ func words(names []state.ObjectKey) string {
 	}
 	return strings.Join(texts, ", ")
 }
+
+// TestPruneRefusesPodsOfTheAPIServer checks that only a pod of the API server without a controller is refused.
+func TestPruneRefusesPodsOfTheAPIServer(t *testing.T) {
+	pod := func(m metav1.ObjectMeta, owner string) *podspec.Desired {
+		return &podspec.Desired{Pod: &v1.Pod{ObjectMeta: m}, Origin: podspec.Origin{Owner: owner}}
+	}
+	content := &Content{Pods: []*podspec.Desired{
+		pod(meta("a", "bare", "web"), podspec.OwnerAPI), pod(meta("b", "elsewhere", "web"), podspec.OwnerAPI),
+		pod(ownedBy("ReplicaSet", "r", meta("a", "owned", "web")), podspec.OwnerAPI),
+		pod(meta("a", "other", "db"), podspec.OwnerAPI), pod(meta("a", "file", "web"), "files"), pod(meta("a", "hand", "web"), ""),
+	}}
+	out := Prune(&Scope{Labels: labels.SelectorFromSet(labels.Set{"app": "web"}), Namespaces: []string{"a"}}, content, nil)
+	refused := Content{Pods: out.Refused}
+	if got := words(out.Names()) + "; " + words(refused.Names()); got != "pod a/hand; pod a/bare" {
+		t.Error(got)
+	}
+}

@@ -20,6 +20,7 @@ func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	}
 	in.Desired = WithDebug(in.Desired, notes)
 	pod := in.Desired.Pod.DeepCopy()
+	in.Desired.MarkSource(pod)
 	pod.Status = podstatus.Of(in.State())
 	if s.Checkpoint != nil {
 		s.Checkpoint.Leaving().Mark(pod)

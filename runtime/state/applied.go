@@ -83,28 +83,54 @@ func MatchesUID(uid types.UID, text string) bool {
 	return len(text) >= shortestUID && strings.HasPrefix(string(uid), text)
 }
 
-// FindPod finds a pod by name, namespace/name, pod/name (the form of `get -o name`) or a unique prefix of its uid.
+// AmbiguousError reports that several pods have the name of one. Pods of the API server can have the name of another
+// pod.
+type AmbiguousError struct {
+	Name string
+	Pods []*podspec.Desired
+}
+
+// Error lists the uids of the pods, with the sources of their manifests.
+func (e *AmbiguousError) Error() string {
+	uids := make([]string, 0, len(e.Pods))
+	for _, d := range e.Pods {
+		uid := string(d.Pod.UID)
+		if d.Source != "" {
+			uid += " (" + d.Source + ")"
+		}
+		uids = append(uids, uid)
+	}
+	return fmt.Sprintf("%d pods have the name %s: use the uid of one of them: %s",
+		len(e.Pods), e.Name, strings.Join(uids, ", "))
+}
+
+// FindPod finds a pod by name, namespace/name, pod/name (the form of `get -o name`) or a unique prefix of its uid. If
+// several pods have the name, the error is an *AmbiguousError.
 func FindPod(pods []*podspec.Desired, namespace, name string) (*podspec.Desired, error) {
-	wanted := namespace + "/" + name
+	wanted, uid := namespace+"/"+name, name
 	if before, after, found := strings.Cut(name, "/"); found && before == "pod" {
-		wanted = namespace + "/" + after
+		wanted, uid = namespace+"/"+after, after
 	} else if found {
 		wanted = name
 	}
-	var byUID []*podspec.Desired
+	var byName, byUID []*podspec.Desired
 	for _, d := range pods {
 		if model.RefOf(d.Pod).String() == wanted {
-			return d, nil
+			byName = append(byName, d)
 		}
-		if MatchesUID(d.Pod.UID, name) {
+		if MatchesUID(d.Pod.UID, uid) {
 			byUID = append(byUID, d)
 		}
 	}
-	switch len(byUID) {
-	case 0:
-		return nil, &NotFoundError{Name: wanted}
-	case 1:
+	switch {
+	case len(byName) > 1:
+		return nil, &AmbiguousError{Name: wanted, Pods: byName}
+	case len(byName) == 1:
+		return byName[0], nil
+	case len(byUID) == 1:
 		return byUID[0], nil
+	case len(byUID) > 1:
+		return nil, fmt.Errorf("%q is the prefix of %d uids; give more characters", name, len(byUID))
 	}
-	return nil, fmt.Errorf("%q is the prefix of %d uids; give more characters", name, len(byUID))
+	return nil, &NotFoundError{Name: wanted}
 }
