@@ -60,7 +60,7 @@ func (x *stopper) stop(ctx context.Context, s *stopping) (string, error) {
 	s.began = x.now()
 	left, waited := s.grace, false
 	if s.preStop != nil && s.grace > 0 {
-		x.preStop(ctx, s)
+		defer x.preStop(ctx, s)()
 		left, waited = x.graceLeft(s), true
 	}
 	if s.step != nil && len(s.step.Needs.Of(plan.Stop)) > 0 && left > 0 && x.awaitStops(ctx, s) {
@@ -159,26 +159,44 @@ func preStop(c *v1.Container) *v1.LifecycleHandler {
 	return c.Lifecycle.PreStop
 }
 
-// preStop runs the hook, at most for the grace period. A failed hook does not prevent the stop. A canceled hook has not
-// failed.
-func (x *stopper) preStop(ctx context.Context, s *stopping) {
+// preStop starts the hook and waits for it, at most for the grace period. A hook that takes longer runs on until its
+// container ends: the returned function ends it. A failed hook does not prevent the stop (kubelet: executePreStopHook).
+func (x *stopper) preStop(ctx context.Context, s *stopping) (end func()) {
 	x.report.progress(s.step, "runs its preStop hook")
 	began := x.now()
-	hookCtx, cancel := context.WithTimeout(ctx, model.Seconds(s.grace))
-	defer cancel()
-	err := x.hooks.run(hookCtx, s.preStop, s.ref, s.id)
+	hookCtx, cancel := context.WithCancel(ctx)
+	result := make(chan error, 1)
+	go func() {
+		result <- x.hooks.run(hookCtx, s.preStop, s.ref, s.id)
+		close(result)
+	}()
+	graceCtx, stopTimer := context.WithTimeout(ctx, model.Seconds(s.grace))
+	defer stopTimer()
+	select {
+	case err := <-result:
+		x.reportHook(ctx, s, x.now().Sub(began), err)
+	case <-graceCtx.Done():
+		if ctx.Err() == nil {
+			x.report.warn(fmt.Sprintf(
+				"container %s: preStop hook not completed in the grace period of %ds", s.ref.Name, s.grace))
+			x.report.record("FailedPreStopHook", s.ref.Name, "PreStop hook not completed in grace period")
+		}
+	}
+	return func() {
+		cancel()
+		<-result
+	}
+}
+
+// reportHook reports the result of a hook. A canceled hook has not failed.
+func (x *stopper) reportHook(ctx context.Context, s *stopping, took time.Duration, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case err != nil && hookCtx.Err() != nil:
-		// err is the error of an interrupted call, so a fixed text is used (kubelet: executePreStopHook).
-		x.report.warn(fmt.Sprintf(
-			"container %s: preStop hook not completed in the grace period of %ds", s.ref.Name, s.grace))
-		x.report.record("FailedPreStopHook", s.ref.Name, "PreStop hook not completed in grace period")
 	case err != nil:
 		x.report.warn(fmt.Sprintf("container %s: preStop hook failed: %v", s.ref.Name, err))
 		x.report.record("FailedPreStopHook", s.ref.Name, fmt.Sprintf("PreStopHook failed: %v", err))
 	default:
-		s.add("preStop %.1fs", x.now().Sub(began).Seconds())
+		s.add("preStop %.1fs", took.Seconds())
 	}
 }
 

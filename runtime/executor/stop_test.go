@@ -3,13 +3,18 @@ package executor
 import (
 	"context"
 	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -88,6 +93,38 @@ func TestHooksLongerThanTheGracePeriod(t *testing.T) {
 	}
 	if warned := l.warnings(); len(warned) != 1 || warned[0] != "container a: preStop hook not completed in the grace period of 2s" {
 		t.Errorf("warnings %q", warned)
+	}
+}
+
+// TestHooksRunUntilTheirContainerEnds checks that a hook is not interrupted at the end of the grace period, but with its
+// container, and that the stop leaves no hook behind.
+func TestHooksRunUntilTheirContainerEnds(t *testing.T) {
+	l := newLab(t, "i:1")
+	x, s := stopOf(t, l, endingPod("1"))
+	var stopped atomic.Bool
+	l.server.Fail(runtimetest.Fault{Method: "StopContainer", Times: 1, Only: func(any) bool {
+		stopped.Store(true)
+		return false
+	}})
+	interrupted := make(chan bool, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		<-r.Context().Done()
+		interrupted <- !stopped.Load()
+	}))
+	defer server.Close()
+	host, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = x.stop.stop(t.Context(), &stopping{
+		step: s, id: s.ContainerID, grace: 1, ref: podspec.ContainerRef{Container: &v1.Container{Name: "a"}},
+		preStop: &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: host, Port: intstr.Parse(port)}},
+	})
+	if err != nil || !stopped.Load() {
+		t.Fatalf("stopped: %t, %v", stopped.Load(), err)
+	}
+	if <-interrupted {
+		t.Error("the hook was interrupted before its container was stopped")
 	}
 }
 
