@@ -53,8 +53,8 @@ type Settings struct {
 	Started func()
 	// Listeners are notified after the log, the metrics and the pod lists of the agent.
 	Listeners []Listener
-	// FactsChanged is called when the pressures or the shutdown of NodeFacts have changed. It must not block, and may be
-	// nil.
+	// FactsChanged is called when the pressures or the shutdown of NodeFacts have changed. It must not block, and may
+	// be nil.
 	FactsChanged func()
 	// Workloads are the stored workloads. They are nil for an agent that keeps none.
 	Workloads Workloads

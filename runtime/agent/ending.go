@@ -50,7 +50,7 @@ func (e *podStopper) cancel() {
 	if e.shutdown != nil {
 		e.log.Info("the shutdown was canceled; the pods start again")
 		e.shutdown = nil
-		e.setShutdown(false)
+		e.noteShutdown()
 		e.workers.Resume(e.now())
 	}
 }
@@ -62,10 +62,10 @@ func (e *podStopper) begin(within time.Duration) <-chan struct{} {
 	}
 	pods := e.pods()
 	e.log.Info("stopping all pods", "pods", len(pods), "within", within.String())
-	e.setShutdown(true)
 	e.workers.Hold()
 	e.shutdown, e.done, e.closed = shutdown.New(e.now(), within, pods), make(chan struct{}), false
 	e.stops = nil
+	e.noteShutdown()
 	return e.done
 }
 

@@ -12,8 +12,8 @@ type NodeFacts struct {
 	// Pressures are the pressure conditions that eviction has found last. They are nil before the first measurement,
 	// and without eviction.
 	Pressures []v1.NodeConditionType
-	// ShuttingDown is set while all pods are stopped, or have been, because the machine shuts down or the agent ends with
-	// Settings.StopPods.
+	// ShuttingDown is set while all pods are stopped, or have been, because the machine shuts down or the agent ends
+	// with Settings.StopPods.
 	ShuttingDown bool
 	// RelistedAt is when the records of the runtime were last listed completely. It is zero before the first time.
 	RelistedAt time.Time
@@ -44,11 +44,10 @@ func (s *loopState) setPressures(all []v1.NodeConditionType) {
 	s.notifyFacts()
 }
 
-// setShutdown sets whether a shutdown is in progress.
-func (s *loopState) setShutdown(begun bool) {
-	if s.facts.shutdown.Swap(begun) != begun {
-		s.notifyFacts()
-	}
+// noteShutdown notes that a shutdown has begun or ended.
+func (s *podStopper) noteShutdown() {
+	s.facts.shutdown.Store(s.shutdown != nil)
+	s.notifyFacts()
 }
 
 func (s *loopState) notifyFacts() {

@@ -11,6 +11,8 @@ import (
 type Node struct {
 	// Name is the node's name in downward API fields.
 	Name string `json:"name,omitempty"`
+	// HostName is the name of the machine, if that of the node differs. Otherwise it is empty.
+	HostName string `json:"hostName,omitempty"`
 	// Arch is the architecture of its processors, in Go's form.
 	Arch string `json:"arch,omitempty"`
 	// IPs are the node's addresses, the primary one first.
@@ -21,7 +23,9 @@ type Node struct {
 	StorageBytes int64 `json:"storageBytes,omitempty"`
 	// Allocatable has the default limits in downward API fields.
 	Allocatable v1.ResourceList `json:"allocatable,omitempty"`
-	CgroupV2    bool            `json:"cgroupV2,omitempty"`
+	// Capacity are the resources of the machine; nil if they are Allocatable.
+	Capacity v1.ResourceList `json:"capacity,omitempty"`
+	CgroupV2 bool            `json:"cgroupV2,omitempty"`
 	// SystemdCgroup reports whether the runtime uses the systemd cgroup driver.
 	SystemdCgroup bool `json:"systemdCgroup,omitempty"`
 	// SwapController reports whether the kernel can limit swap.
@@ -42,6 +46,17 @@ type Node struct {
 	// Handlers are the runtime's handlers by name, "" being the default.
 	Handlers                 map[string]Handler `json:"handlers,omitempty"`
 	SupplementalGroupsPolicy bool               `json:"supplementalGroupsPolicy,omitempty"`
+}
+
+// As returns the facts as pods of the API server see them, which have the values of the Node. Without an identity it
+// returns the facts unchanged.
+func (n Node) As(identity *model.NodeIdentity) Node {
+	if identity == nil {
+		return n
+	}
+	n.HostName, n.Capacity = n.Name, n.Allocatable
+	n.Name, n.IPs, n.Allocatable = identity.Name, identity.IPs, identity.Allocatable
+	return n
 }
 
 // Handler has the features of one runtime handler.

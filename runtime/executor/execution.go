@@ -47,7 +47,8 @@ type subject struct {
 	checkpoint *checkpointer
 }
 
-func (x *subject) node() criconfig.Node { return x.host.Node() }
+// node returns the facts of the machine as the pod sees them.
+func (x *subject) node() criconfig.Node { return x.host.NodeOf(cmp.Or(x.desired, x.applied)) }
 
 // logs returns the log files of the pod.
 func (x *subject) logs() podlogs.Logs { return x.pod.Logs(x.plan.Pod.Namespace, x.plan.Pod.Name) }

@@ -18,3 +18,13 @@ type Machine struct {
 	// supplementalGroupsPolicy.
 	AppArmor, SupplementalGroups *bool
 }
+
+// NodeIdentity is how the API server knows this machine. Pods of the API server get these values.
+type NodeIdentity struct {
+	// Name is the name of the Node.
+	Name string `json:"name"`
+	// IPs are the addresses of the Node, the primary one first.
+	IPs []string `json:"ips"`
+	// Allocatable are the resources of the Node for pods.
+	Allocatable v1.ResourceList `json:"allocatable"`
+}

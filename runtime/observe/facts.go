@@ -13,12 +13,15 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // Host has the facts of this machine and its runtime that do not depend on a manifest. Each is read once, until Renew.
@@ -26,13 +29,16 @@ type Host struct {
 	client      *cri.Client
 	seccompRoot string
 	from        Sources
+	identities  identityFile
 
 	// asking queries the runtime, which may take long. mu is not held meanwhile.
 	asking  singleflight.Group
 	mu      sync.Mutex
 	machine func() criconfig.Node
-	kubelet func() error
-	facts   *RuntimeFacts
+	// identity returns how the API server knows this machine; nil if it does not.
+	identity func() *model.NodeIdentity
+	kubelet  func() error
+	facts    *RuntimeFacts
 	// renewals counts the calls of Renew. answered is its value when facts were read. Until they are read again,
 	// running passes use the old ones.
 	renewals, answered int
@@ -60,7 +66,10 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	if from.Kubelet == nil {
 		from.Kubelet = func() error { return findKubelet(client.Endpoint.Address) }
 	}
-	h := &Host{client: client, seccompRoot: layout.Seccomp(), from: from}
+	h := &Host{
+		client: client, seccompRoot: layout.Seccomp(), from: from,
+		identities: identityFile{statedir.Dir{Path: layout.Root}},
+	}
 	h.Renew()
 	return h
 }
@@ -71,6 +80,11 @@ func (h *Host) Renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.machine, h.kubelet = sync.OnceValue(h.from.Machine), sync.OnceValue(h.from.Kubelet)
+	h.identity = sync.OnceValue(func() *model.NodeIdentity {
+		// Like other facts that cannot be read, the identity is then unknown.
+		identity, _ := h.identities.read()
+		return identity
+	})
 	h.renewals++
 	h.asking.Forget("")
 }
@@ -90,6 +104,19 @@ func (h *Host) Node() criconfig.Node {
 		node.SupplementalGroupsPolicy = h.facts.Status.GetFeatures().GetSupplementalGroupsPolicy()
 	}
 	return node
+}
+
+// NodeOf returns Node as a pod sees it. For a pod of the API server, it has the values of the Node in the API. desired
+// may be nil.
+func (h *Host) NodeOf(desired *podspec.Desired) criconfig.Node {
+	node := h.Node()
+	if desired == nil || !desired.FromCluster() {
+		return node
+	}
+	h.mu.Lock()
+	identity := h.identity
+	h.mu.Unlock()
+	return node.As(identity())
 }
 
 // Unfit explains why this machine, with additional labels, is no node for a pod; see admission.Unfit.

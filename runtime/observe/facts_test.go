@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +13,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/machine"
@@ -240,5 +245,36 @@ func TestNetworkThatIsNotReady(t *testing.T) {
 	l.reset()
 	if first, second = ready(), ready(); !first || !second || l.count("Version") != 1 {
 		t.Errorf("the network is ready: %d questions", l.count("Version"))
+	}
+}
+
+// TestNodeOf checks that pods of the API server see the name, the addresses and the allocatable resources of the Node,
+// and that the capacity and the labels of the machine stay. Other pods see the machine.
+func TestNodeOf(t *testing.T) {
+	layout := state.Layout{Root: t.TempDir()}
+	list := func(cpus string) v1.ResourceList { return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpus)} }
+	h := NewHost(connect(t), layout, Sources{Machine: func() criconfig.Node {
+		return criconfig.Node{Name: "host", Arch: "amd64", IPs: []string{"10.0.0.1"}, Allocatable: list("4")}
+	}})
+	own, api := podspectest.Desired(t, podspectest.Minimal), podspectest.FromAPI(t, podspectest.Minimal)
+	shown := func(d *podspec.Desired) string {
+		node := h.NodeOf(d)
+		m := snapshot.MachineOf(&node)
+		return fmt.Sprintf("%s %s %v, %s of %s", node.Name, m.Labels[v1.LabelHostname], m.NodeIPs, node.Allocatable.Cpu(), m.Capacity.Cpu())
+	}
+	const machine = "host host [10.0.0.1], 4 of 4"
+	for _, d := range []*podspec.Desired{nil, own, api} {
+		if got := shown(d); got != machine {
+			t.Errorf("without a cluster: %s", got)
+		}
+	}
+	identity := &model.NodeIdentity{Name: "n1", IPs: []string{"192.0.2.1", "2001:db8::1"}, Allocatable: list("3")}
+	if err := h.Identify(identity); err != nil {
+		t.Fatal(err)
+	}
+	for d, want := range map[*podspec.Desired]string{nil: machine, own: machine, api: "n1 host [192.0.2.1 2001:db8::1], 3 of 4"} {
+		if got := shown(d); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
 	}
 }

@@ -110,7 +110,7 @@ func (o *Observer) observeWith(
 	if !j.KnowsSecrets(desired) {
 		s.Withhold()
 	}
-	node := o.host.Node()
+	node := o.host.NodeOf(desired)
 	s.Node = &node
 	if desired != nil {
 		volumes := volume.Context{

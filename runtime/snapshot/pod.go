@@ -152,6 +152,9 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 // MachineOf translates the facts of a machine for the planner. Without the name of the machine, most of it is unknown.
 func MachineOf(node *criconfig.Node) model.Machine {
 	m := model.Machine{Capacity: node.Allocatable, NodeIPs: node.IPs}
+	if node.Capacity != nil {
+		m.Capacity = node.Capacity
+	}
 	if node.StorageBytes > 0 && m.Capacity != nil {
 		m.Capacity = maps.Clone(m.Capacity)
 		m.Capacity[v1.ResourceEphemeralStorage] = *resource.NewQuantity(node.StorageBytes, resource.BinarySI)
@@ -161,7 +164,9 @@ func MachineOf(node *criconfig.Node) model.Machine {
 	}
 	m.Name, m.SELinux, m.AppArmor = node.Name, &node.SELinux, &node.AppArmor
 	m.SupplementalGroups = &node.SupplementalGroupsPolicy
-	m.Labels = map[string]string{v1.LabelHostname: node.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: node.Arch}
+	m.Labels = map[string]string{
+		v1.LabelHostname: cmp.Or(node.HostName, node.Name), v1.LabelOSStable: "linux", v1.LabelArchStable: node.Arch,
+	}
 	return m
 }
 

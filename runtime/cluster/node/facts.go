@@ -5,9 +5,12 @@ import (
 	"os"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
 
@@ -24,7 +27,7 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 		},
 		StateDir: n.member.Layout.Root, Client: n.client, Heartbeat: heartbeat, Random: rand.Float64, Log: n.member.Log,
 		Facts:  func() nodestatus.Facts { return n.facts(a, runtime, identity) },
-		Record: func(e nodestatus.Event) { n.events.Node(e.Type, e.Reason, e.Message) },
+		Record: n.record,
 		Registered: func(now nodestatus.Record, before *nodestatus.Record) {
 			if before != nil && before.UID != now.UID {
 				n.member.Log.Warn("the Node was deleted and is registered again", "node", now.Name)
@@ -37,8 +40,7 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 // facts returns the facts of the node at this moment.
 func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machine.Identity) nodestatus.Facts {
 	now, state, known := n.member.Now(), runtime.State(), a.NodeFacts()
-	hardware := n.member.Engine.Host.Node()
-	capacity, allocatable := n.Resources.NodeResources(snapshot.MachineOf(&hardware).Capacity)
+	capacity, allocatable := n.resources()
 	return nodestatus.Facts{
 		Addresses: nodestatus.Addresses(n.addresses(), hostName()), Port: int32(n.Server.Port),
 		Machine: identity, Version: nodestatus.Version(n.member.Version), Capacity: capacity, Allocatable: allocatable,
@@ -47,15 +49,34 @@ func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machi
 	}
 }
 
+// resources returns the resources of the Node: all, and those for pods.
+func (n *node) resources() (capacity, allocatable v1.ResourceList) {
+	hardware := n.member.Engine.Host.Node()
+	return n.Resources.NodeResources(snapshot.MachineOf(&hardware).Capacity)
+}
+
+// writeIdentity stores the values of the Node that pods of the API server see.
+func (n *node) writeIdentity() error {
+	_, allocatable := n.resources()
+	identity := &model.NodeIdentity{Name: n.NodeName, IPs: n.addresses(), Allocatable: allocatable}
+	return n.member.Engine.Host.Identify(identity)
+}
+
+// record sends an event of the Node.
+func (n *node) record(e nodestatus.Event) { n.events.Node(e.Type, e.Reason, e.Message) }
+
 // HandleFacts reports facts of the node that have changed.
 func (n *node) HandleFacts() {
 	a, manager := n.agent.Load(), n.manager.Load()
 	if a == nil || manager == nil {
 		return // The manager reads the facts when it starts.
 	}
-	if now := a.NodeFacts().ShuttingDown; n.shutdown.Swap(now) != now {
-		e := nodestatus.Shutdown(now)
-		n.events.Node(e.Type, e.Reason, e.Message)
+	switch now := a.NodeFacts().ShuttingDown; {
+	case n.shutdown.Swap(now) == now:
+	case now:
+		n.record(nodestatus.ShutdownBegun())
+	default:
+		n.record(nodestatus.ShutdownCanceled())
 	}
 	manager.Wake()
 }

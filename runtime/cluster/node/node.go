@@ -48,8 +48,8 @@ type node struct {
 	startSource func()
 }
 
-// Join connects a machine to a cluster. It checks the settings and the kubeconfig, and opens the port of the node's
-// server, but makes no request.
+// Join connects a machine to a cluster. It checks the settings and the kubeconfig, stores the identity of the node, and
+// opens the port of its server, but makes no request.
 func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
 	client, err := cluster.Connect(cluster.Settings{
 		Kubeconfig: s.Kubeconfig, UserAgent: "podctl-node/" + m.Version, Now: m.Now,
@@ -87,6 +87,9 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	})
 	client.Health.OnReturn(n.events.Wake)
 	m.Engine.ObserveEvents(n.handlePodEvents)
+	if err = n.writeIdentity(); err != nil {
+		return nil, err
+	}
 	return n, n.listen(ctx)
 }
 

@@ -17,13 +17,14 @@ type Event struct {
 // starting is the event of the start of the agent (kubelet: BirthCry).
 func starting() Event { return Event{v1.EventTypeNormal, "Starting", "Starting kubelet."} }
 
-// Shutdown is the event of a shutdown of the machine that begins, or is canceled (kubelet: nodeshutdown.start).
-func Shutdown(begins bool) Event {
-	what := "cancellation"
-	if begins {
-		what = "event"
-	}
-	return Event{v1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown " + what}
+// ShutdownBegun is the event of a shutdown of the machine that begins (kubelet: nodeshutdown.start).
+func ShutdownBegun() Event {
+	return Event{v1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown event"}
+}
+
+// ShutdownCanceled is the event of a shutdown of the machine that is canceled.
+func ShutdownCanceled() Event {
+	return Event{v1.EventTypeNormal, "Shutdown", "Shutdown manager detected shutdown cancellation"}
 }
 
 // statusEvent is an event about the status of the node (kubelet: recordNodeStatusEvent).

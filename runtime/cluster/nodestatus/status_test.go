@@ -283,17 +283,6 @@ func TestEventTexts(t *testing.T) {
 	}
 }
 
-// TestShutdownEvents checks the events of a shutdown, in the words of a kubelet.
-func TestShutdownEvents(t *testing.T) {
-	for begins, want := range map[bool]string{
-		true: "Shutdown manager detected shutdown event", false: "Shutdown manager detected shutdown cancellation",
-	} {
-		if got := Shutdown(begins); got != (Event{v1.EventTypeNormal, "Shutdown", want}) {
-			t.Errorf("%+v", got)
-		}
-	}
-}
-
 // TestReadiness checks the message of a node that is not ready.
 func TestReadiness(t *testing.T) {
 	for name, c := range map[string]struct {
