@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"io"
 	"math/big"
 	"net/http"
@@ -18,7 +19,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 var now = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
@@ -149,6 +153,48 @@ func TestHealth(t *testing.T) {
 	server.Close()
 	if request(t.Context()); c.Health.Check() == nil {
 		t.Error("it responds after its end")
+	}
+}
+
+// TestPages checks that the page of a proxy is neither an object nor an answer about one, and that a server cannot ask
+// for a long delay.
+func TestPages(t *testing.T) {
+	kind, code := "", 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", kind)
+		w.Header().Set("Retry-After", "86400")
+		w.WriteHeader(code)
+		_, _ = w.Write([]byte("<html>sign in</html>"))
+	}))
+	defer server.Close()
+	c, err := Connect(Settings{Kubeconfig: kubeconfigOf(t, server.URL, "token: t"), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		kind   string
+		code   int
+		isPage bool
+	}{
+		{"text/html; charset=utf-8", 200, true},
+		{"text/html", 404, true},
+		{"text/html", 409, true},
+		{"text/html", 502, true},
+		{"text/plain", 200, true},
+		{"text/plain", 429, false},
+		{"text/plain; charset=utf-8", 404, false},
+	} {
+		kind, code = step.kind, step.code
+		err := c.CoreV1().RESTClient().Get().Resource("nodes").Name("n").MaxRetries(0).Do(t.Context()).Error()
+		if isPage := errors.As(err, new(*apierror.PageError)); err == nil || isPage != step.isPage {
+			t.Errorf("%s %d: %v", step.kind, step.code, err)
+		}
+		if responds := c.Health.Check() == nil; responds == step.isPage {
+			t.Errorf("%s %d: the API server responds: %t", step.kind, step.code, responds)
+		}
+		if delay, ok := apierrors.SuggestsClientDelay(err); ok && delay != maxDelay {
+			t.Errorf("%s %d: a delay of %d s", step.kind, step.code, delay)
+		}
 	}
 }
 

@@ -4,11 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // State is whether the API server responds.
@@ -58,6 +63,10 @@ type watched struct {
 // RoundTrip makes a request and records its result.
 func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := w.next.RoundTrip(r)
+	if err == nil {
+		limitDelay(resp.Header)
+		err = checkPage(resp)
+	}
 	switch {
 	case err != nil && r.Context().Err() != nil:
 		// The caller gave up. That does not concern the API server.
@@ -70,10 +79,34 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	default:
 		w.health.record(nil)
 	}
-	if err == nil && r.URL.Query().Get("watch") != "true" {
+	if err != nil {
+		return nil, err
+	}
+	if r.URL.Query().Get("watch") != "true" {
 		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxAnswer}
 	}
-	return resp, err
+	return resp, nil
+}
+
+// checkPage returns an error, and closes the body, if the answer is a page of a proxy or of another server. client-go
+// would take a page with the code 404 or 409 for an answer about the object. API servers use text only for errors.
+func checkPage(resp *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if !strings.HasPrefix(kind, "text/") || kind == "text/plain" && resp.StatusCode >= http.StatusBadRequest {
+		return nil
+	}
+	_ = resp.Body.Close()
+	return &apierror.PageError{Type: kind, Status: resp.Status}
+}
+
+// maxDelay limits for how many seconds a server can ask to wait before the next try. client-go would wait for any time,
+// and without a message.
+const maxDelay = 30
+
+func limitDelay(h http.Header) {
+	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil && seconds > maxDelay {
+		h.Set("Retry-After", strconv.Itoa(maxDelay))
+	}
 }
 
 // maxAnswer limits the size of an answer in bytes. The largest is the list of a node's pods: an object has at most

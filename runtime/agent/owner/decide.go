@@ -75,8 +75,8 @@ func (l *Ledger) Decide(now time.Time, stored []Record) *Decision {
 		case decided[r.ID()]:
 		case action == Delete:
 			d.Deleted = append(d.Deleted, *r)
-		case action == Keep && r.Ends != nil:
-			d.Ending = append(d.Ending, Ending{Pod: r.Pod, Grace: *r.Ends})
+		case action == Keep && l.ends(r) != nil:
+			d.Ending = append(d.Ending, Ending{Pod: r.Pod, Grace: *l.ends(r)})
 		case action == Keep:
 			d.Kept = append(d.Kept, *r)
 		}

@@ -177,8 +177,23 @@ func (l *Ledger) mustWait(c *claim, stored *Record) bool {
 // mayBeWanted reports whether the source of a stored resource may still want it, because the source, or the text of the
 // resource, could not be read.
 func (l *Ledger) mayBeWanted(t *Resource) bool {
-	u := l.Updates[t.Owner]
-	return !u.Complete || slices.Contains(u.Unread, t.File)
+	u, text := l.Updates[t.Owner], t.File
+	if l.ByUID(t.Owner) {
+		text = string(t.uid)
+	}
+	return !u.Complete || slices.Contains(u.Unread, text)
+}
+
+// ends returns the grace period of a stored pod that ends: its end has begun, or its source deletes it and has no
+// usable version of it. It returns nil for other pods.
+func (l *Ledger) ends(r *Record) *int64 {
+	if r.Ends != nil || r.Pod == nil || !l.ByUID(r.Owner) {
+		return r.Ends
+	}
+	if grace, ending := l.Updates[r.Owner].Ending[r.uid]; ending {
+		return &grace
+	}
+	return nil
 }
 
 // Action is what happens to a stored resource that no source wants.

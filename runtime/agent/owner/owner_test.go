@@ -47,7 +47,8 @@ func pod(text, source string) *podspec.Desired {
 }
 
 // updateOf parses an update of a source with pods: "one: web/a db/b", "one: unread", and "one: web/a!30" for a pod that
-// ends in 30 seconds. "one: ?" has not been read. "one: ?f" could not read its file f.
+// ends in 30 seconds. "one: ?" has not been read. "one: ?f" could not read its file f,
+// and "api: ?/a" has no usable version of the pod a.
 func updateOf(text string) sources.Update {
 	name, pods, _ := strings.Cut(text, ": ")
 	u := sources.Update{Source: name, Complete: true, WorkloadSources: map[types.UID]string{}, Ending: map[types.UID]int64{}}
@@ -61,16 +62,19 @@ func updateOf(text string) sources.Update {
 		default:
 			one, brought, _ := strings.Cut(text, "<")
 			d := pod(one, name)
+			seconds := int64(0)
+			if _, _ = fmt.Sscan(grace, &seconds); ending {
+				u.Ending[d.Pod.UID] = seconds
+			}
+			if d.Pod.Name == "?" {
+				u.Unread = append(u.Unread, string(d.Pod.UID))
+				break
+			}
 			if brought != "" {
 				d.Source = brought + "/f"
 				u.WorkloadSources[d.Pod.UID] = brought
 			}
 			u.Pods = append(u.Pods, d)
-			if ending {
-				var seconds int64
-				_, _ = fmt.Sscan(grace, &seconds)
-				u.Ending[d.Pod.UID] = seconds
-			}
 		}
 	}
 	return u
@@ -349,6 +353,13 @@ func TestPods(t *testing.T) {
 		},
 		"also while that pod ends": {
 			updates: []string{"late: web/b"}, stored: []string{"api: web/a!"}, want: "web/a ends, web/b of late",
+		},
+		"a new version of a pod cannot be used": {
+			updates: []string{"api: ?/a"}, stored: []string{"api: web/a", "api: db/b"}, want: "db/b ends, web/a stays",
+		},
+		"and the pod ends": {updates: []string{"api: ?/a!9"}, stored: []string{"api: web/a"}, want: "web/a ends in 9"},
+		"and its end has begun": {
+			updates: []string{"api: ?/a!9"}, stored: []string{"api: web/a~5"}, want: "web/a ends in 5",
 		},
 		"two pods of an API server have one name": {
 			updates: []string{"api: web/b web/c"}, stored: []string{"api: web/a", "api: web/b"},

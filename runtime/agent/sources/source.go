@@ -60,7 +60,7 @@ type Update struct {
 	// Problems are the problems of the source and its texts, sorted by text.
 	Problems []Problem
 	// Unread are the names of existing texts that are invalid and have no known valid version. Pods that came from them
-	// earlier must not be changed.
+	// earlier must not be changed. A source that identifies pods by UID has their UIDs here.
 	Unread []string
 	// Missing are the sorted UIDs of the wanted pods that no text has at the moment. They will be dropped soon unless
 	// they come back.

@@ -24,6 +24,7 @@ import (
 	"github.com/podctl/podctl/runtime/kubeletapi"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // node is an agent's membership in a cluster.
@@ -73,7 +74,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	n.source = pods.New(pods.Settings{
 		Name: podspec.OwnerAPI, Client: client.CoreV1().RESTClient(), Node: n.NodeName,
 		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered,
-		Changed: func(uid types.UID) { n.statuses.Changed(uid) }, Listed: func() { n.statuses.Wake() }, Log: m.Log,
+		Changed: n.changed, Listed: func() { n.statuses.Wake() }, Log: m.Log,
 	})
 	n.statuses = statuses.New(statuses.Settings{
 		Pods: n, Copies: n.source, Sender: statuses.NewClient(client.CoreV1()), Log: m.Log,
@@ -102,6 +103,9 @@ func (n *node) handlePodEvents(ref model.PodRef, events []state.PodEvent) {
 
 // isKnown reports whether a pod has a checkpoint on this machine, or may have one.
 func (n *node) isKnown(uid types.UID) bool {
+	if statedir.CheckName(statedir.KindUID, string(uid)) != nil {
+		return false // No file can have this name.
+	}
 	checkpoint, err := n.member.Layout.Pod(uid).Checkpoint().Read()
 	return err != nil || checkpoint.Applied != nil
 }
@@ -115,7 +119,7 @@ func (n *node) HandleEvent(_ context.Context, e *agent.Event) { n.statuses.Mark(
 // errStarting is the error of a request before the agent runs.
 var errStarting = errors.New("the agent is starting")
 
-// Shown returns the pods of the API server that the agent keeps.
+// Shown returns the pods of the API server that the agent keeps, and the rejected ones, which the agent does not get.
 func (n *node) Shown(ctx context.Context) ([]statuses.Shown, error) {
 	a := n.agent.Load()
 	if a == nil {
@@ -131,12 +135,45 @@ func (n *node) Shown(ctx context.Context) ([]statuses.Shown, error) {
 			own = append(own, statuses.Shown(p))
 		}
 	}
+	for _, r := range n.source.Rejected() {
+		own = append(own, statuses.Shown{Desired: podspec.New(r.Pod, podspec.OwnerAPI, r.Pod.UID), Reclaimed: true})
+	}
 	return own, nil
 }
 
 // List returns pods with their status.
 func (n *node) List(ctx context.Context, all []*podspec.Desired) ([]*v1.Pod, error) {
-	return n.member.Engine.Lister.List(ctx, all)
+	refused := map[types.UID]*v1.Pod{}
+	for _, r := range n.source.Rejected() {
+		refused[r.Pod.UID] = r.Status()
+	}
+	var kept []*podspec.Desired
+	var found []*v1.Pod
+	for _, d := range all {
+		if pod := refused[d.Pod.UID]; pod != nil {
+			found = append(found, pod)
+			continue
+		}
+		kept = append(kept, d)
+	}
+	if len(kept) == 0 {
+		return found, nil
+	}
+	listed, err := n.member.Engine.Lister.List(ctx, kept)
+	return append(found, listed...), err
+}
+
+// changed handles a changed copy of a pod. A pod that becomes rejected gets an event.
+func (n *node) changed(uid types.UID) {
+	n.statuses.Changed(uid)
+	if r := n.source.NewlyRejected(uid); r != nil {
+		n.statuses.Mark(uid)
+		now, reason := n.member.Now(), r.Status().Status.Reason
+		event := state.PodEvent{
+			Type: state.Warning, Reason: reason, Message: r.Message, Count: 1, First: now, Last: now,
+		}
+		n.events.Pod(r.Pod, []state.PodEvent{event})
+	}
 }
 
 // Run does the work of the node until the context ends.

@@ -1,21 +1,25 @@
 package pods
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/quote"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/model"
 )
 
 // copies holds the pods of a node as the API server has them. It has no clock, no goroutine and no connection.
 type copies struct {
-	// load converts a pod. known reports whether a pod has a record on this machine.
+	// node is the name of this node. load converts a pod. known reports whether a pod has a record on this machine.
+	node  string
 	load  func(*v1.Pod) (*podspec.Desired, error)
 	known func(types.UID) bool
 
@@ -29,17 +33,21 @@ type copies struct {
 // entry is one pod of the API server.
 type entry struct {
 	pod *v1.Pod
-	// desired is the converted pod. It is nil if err is set, or if the pod is hidden.
+	// desired is the converted pod. It is nil if the pod is hidden. If err is set, the newest version of the pod cannot
+	// be used, and desired is the last version that could; nil if there is none.
 	desired *podspec.Desired
 	err     error
+	// recorded is set if a pod without a usable version has a record on this machine. announced is set once a rejection
+	// was reported.
+	recorded, announced bool
 }
 
 // isHidden reports whether the agent does not get the pod, because it has ended.
 func (e *entry) isHidden() bool { return e != nil && e.desired == nil && e.err == nil }
 
-func newCopies(load func(*v1.Pod) (*podspec.Desired, error), known func(types.UID) bool) *copies {
+func newCopies(node string, load func(*v1.Pod) (*podspec.Desired, error), known func(types.UID) bool) *copies {
 	return &copies{
-		load: load, known: known,
+		node: node, load: load, known: known,
 		byName: map[types.NamespacedName]*entry{}, byUID: map[types.UID]*entry{},
 	}
 }
@@ -52,16 +60,28 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 func (c *copies) replace(pods []*v1.Pod) (affected []types.UID) {
 	before := c.byUID
 	c.byName, c.byUID, c.listed = map[types.NamespacedName]*entry{}, map[types.UID]*entry{}, true
-	for _, pod := range pods {
-		c.add(pod, before[pod.UID])
+	// A pod keeps its UID if another one comes with it.
+	isNew := func(pod *v1.Pod) bool { e := before[pod.UID]; return e == nil || nameOf(e.pod) != nameOf(pod) }
+	for _, added := range []bool{false, true} {
+		for _, pod := range pods {
+			if isNew(pod) == added && c.isOurs(pod) {
+				c.add(pod, before[pod.UID])
+			}
+		}
 	}
 	all := maps.Clone(before)
 	maps.Copy(all, c.byUID)
 	return slices.Sorted(maps.Keys(all))
 }
 
+// isOurs reports whether a pod is bound to this node. A server that ignores the selector sends those of other nodes.
+func (c *copies) isOurs(pod *v1.Pod) bool { return pod.Spec.NodeName == c.node }
+
 // set sets one pod. Another pod with its name is gone. It returns the UIDs of both.
 func (c *copies) set(pod *v1.Pod) (affected []types.UID) {
+	if !c.isOurs(pod) {
+		return nil
+	}
 	before := c.byUID[pod.UID]
 	affected = append(c.remove(nameOf(pod)), pod.UID)
 	c.add(pod, before)
@@ -70,18 +90,21 @@ func (c *copies) set(pod *v1.Pod) (affected []types.UID) {
 
 // remove removes the pod with a name. It returns its UID, if there was one.
 func (c *copies) remove(name types.NamespacedName) (affected []types.UID) {
-	if e := c.byName[name]; e != nil {
-		delete(c.byName, name)
-		delete(c.byUID, e.pod.UID)
-		affected = append(affected, e.pod.UID)
+	e := c.byName[name]
+	if e == nil {
+		return nil
 	}
-	return affected
+	delete(c.byName, name)
+	if c.byUID[e.pod.UID] == e {
+		delete(c.byUID, e.pod.UID)
+	}
+	return []types.UID{e.pod.UID}
 }
 
-// removePod removes one pod. A newer pod with its name stays.
-func (c *copies) removePod(uid types.UID) (affected []types.UID) {
-	if e := c.byUID[uid]; e != nil {
-		return c.remove(nameOf(e.pod))
+// removePod removes one pod. A newer pod with its name, and another pod with its UID, stay.
+func (c *copies) removePod(pod *v1.Pod) (affected []types.UID) {
+	if e := c.byName[nameOf(pod)]; e != nil && e.pod.UID == pod.UID {
+		return c.remove(nameOf(pod))
 	}
 	return nil
 }
@@ -89,17 +112,54 @@ func (c *copies) removePod(uid types.UID) (affected []types.UID) {
 // add adds a pod. before is its earlier copy, or nil.
 func (c *copies) add(pod *v1.Pod, before *entry) {
 	e := &entry{pod: pod}
-	switch {
-	case before != nil && sameManifest(before.pod, pod):
+	if first := c.byUID[pod.UID]; first != nil && nameOf(first.pod) != nameOf(pod) {
+		e.err = fmt.Errorf("its uid %q is that of the pod %s", pod.UID, model.RefOf(first.pod))
+		e.pod = withoutSpec(pod)
+		c.byName[nameOf(pod)] = e
+		return
+	}
+	c.convert(e, before)
+	c.byName[nameOf(pod)], c.byUID[pod.UID] = e, e
+}
+
+// convert sets what the agent gets of a pod.
+func (c *copies) convert(e, before *entry) {
+	if before != nil && sameManifest(before.pod, e.pod) {
 		// Only the status differs, usually the one that podctl has sent.
-		e.desired, e.err = before.desired, before.err
-	case pod.DeletionTimestamp == nil && (before.isHidden() || before == nil && isTerminal(pod) && !c.known(pod.UID)):
+		e.desired, e.err, e.recorded, e.announced = before.desired, before.err, before.recorded, before.announced
+		return
+	}
+	ended := before.isHidden() || before == nil && isTerminal(e.pod) && !c.known(e.pod.UID)
+	loaded, err := c.load(e.pod)
+	switch {
+	case ended && e.pod.DeletionTimestamp == nil:
 		// The pod has ended earlier, on this machine or on another with this name. It never runs again. The agent gets
 		// it only when it is deleted, because the API server waits for the node.
+	case err == nil:
+		e.desired = loaded
 	default:
-		e.desired, e.err = c.load(pod)
+		e.err, e.recorded = err, c.known(e.pod.UID)
+		if before != nil {
+			e.desired, e.announced = before.desired, before.announced
+		}
+		if e.desired == nil {
+			// The spec may be large.
+			e.pod = withoutSpec(e.pod)
+		}
 	}
-	c.byName[nameOf(pod)], c.byUID[pod.UID] = e, e
+}
+
+// withoutSpec returns the parts of a pod that sending its status needs.
+func withoutSpec(pod *v1.Pod) *v1.Pod {
+	meta := &pod.ObjectMeta
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: meta.Namespace, Name: meta.Name, UID: meta.UID, ResourceVersion: meta.ResourceVersion,
+			Generation: meta.Generation, CreationTimestamp: meta.CreationTimestamp,
+			DeletionTimestamp: meta.DeletionTimestamp, DeletionGracePeriodSeconds: meta.DeletionGracePeriodSeconds,
+		},
+		Status: pod.Status,
+	}
 }
 
 // isTerminal reports whether a pod has ended according to the API server.
@@ -122,24 +182,34 @@ func withoutStatus(pod *v1.Pod) v1.Pod {
 // update returns the state of the source.
 func (c *copies) update(name string) sources.Update {
 	u := sources.Update{Source: name, Complete: c.listed, Ending: map[types.UID]int64{}}
-	for _, uid := range slices.Sorted(maps.Keys(c.byUID)) {
-		e := c.byUID[uid]
-		switch {
-		case e.err != nil:
-			u.Problems = append(u.Problems, sources.Problem{
-				File: name, Pod: uid, Text: model.RefOf(e.pod).String() + ": " + e.err.Error(),
-			})
-		case e.desired != nil:
-			u.Pods = append(u.Pods, e.desired)
+	for _, e := range c.sorted() {
+		uid := e.pod.UID
+		if e.err != nil {
+			u.Problems = append(u.Problems, sources.Problem{File: name, Pod: uid, Text: e.problem()})
 		}
-		if e.desired != nil && e.pod.DeletionTimestamp != nil {
+		if e.desired != nil {
+			u.Pods = append(u.Pods, e.desired)
+		} else if e.err != nil && e.recorded {
+			u.Unread = append(u.Unread, string(uid))
+		}
+		if e.pod.DeletionTimestamp != nil && (e.desired != nil || e.recorded) {
 			u.Ending[uid] = graceOf(e.pod)
 		}
 	}
-	slices.SortStableFunc(u.Pods, func(a, b *podspec.Desired) int {
-		return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod))
-	})
+	u.Problems = sources.Few(name, u.Problems)
 	return u
+}
+
+// sorted returns all pods by namespace and name.
+func (c *copies) sorted() []*entry {
+	return slices.SortedFunc(maps.Values(c.byName), func(a, b *entry) int {
+		return model.RefOf(a.pod).Compare(model.RefOf(b.pod))
+	})
+}
+
+// problem returns why the newest version of a pod cannot be used.
+func (e *entry) problem() string {
+	return quote.OneLine(model.RefOf(e.pod).String() + ": " + e.err.Error())
 }
 
 // graceOf returns the grace period in seconds that the API server has granted to a pod that it deletes.

@@ -7,12 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/podspec"
@@ -44,17 +39,23 @@ type Settings struct {
 type Source struct {
 	settings Settings
 
-	// mu guards the copies and failure, the last error that was logged.
-	mu      sync.Mutex
-	copies  *copies
-	failure string
+	// mu guards the following fields. failures are the last logged errors of the list and of the watch. fails is set
+	// from the first of them until the watch works again. patience is the limit of the next list.
+	mu       sync.Mutex
+	copies   *copies
+	failures map[string]string
+	fails    bool
+	patience time.Duration
 	// news holds a value if the copies have changed since the last update.
 	news chan struct{}
 }
 
 // New returns a source. Run starts it.
 func New(s Settings) *Source {
-	return &Source{settings: s, copies: newCopies(s.Load, s.Known), news: make(chan struct{}, 1)}
+	return &Source{
+		settings: s, copies: newCopies(s.Node, s.Load, s.Known), failures: map[string]string{},
+		patience: listPatience, news: make(chan struct{}, 1),
+	}
 }
 
 // Name returns the name of the source.
@@ -75,6 +76,20 @@ func (s *Source) Get(uid types.UID) *v1.Pod {
 		return e.pod
 	}
 	return nil
+}
+
+// Rejected returns the pods that podctl cannot use and that have no record on this machine. They must never run.
+func (s *Source) Rejected() []Rejection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.copies.rejected()
+}
+
+// NewlyRejected returns the rejection of a pod the first time; nil later, and if the pod is not rejected.
+func (s *Source) NewlyRejected(uid types.UID) *Rejection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.copies.announce(uid)
 }
 
 // Listed reports whether the pods have been listed. Until then, a missing copy has no meaning.
@@ -117,48 +132,10 @@ func (s *Source) update() sources.Update {
 	return s.copies.update(s.settings.Name)
 }
 
-// reflector returns the list and watch of the pods. It lists again if a watch cannot continue.
-func (s *Source) reflector() *cache.Reflector {
-	selector := fields.OneTermEqualSelector("spec.nodeName", s.settings.Node)
-	lw := cache.NewListWatchFromClient(s.settings.Client, "pods", metav1.NamespaceAll, selector)
-	list, begin := lw.ListWithContextFunc, lw.WatchFuncWithContext
-	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		found, err := list(ctx, o)
-		s.logFailure(ctx, err)
-		return found, err
-	}
-	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-		begun, err := begin(ctx, o)
-		s.logFailure(ctx, err)
-		return begun, err
-	}
-	return cache.NewReflectorWithOptions(lw, &v1.Pod{}, store{s}, cache.ReflectorOptions{
-		Name: "pods", Backoff: &wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 4, Factor: 2, Jitter: 1},
-	})
-}
-
-// firstPause and longestPause are the pauses between two tries while the API server does not respond. A kubelet waits
-// for up to a minute, so that a node may see the API server late. A small cluster has few nodes that try.
-const firstPause, longestPause = 800 * time.Millisecond, 5 * time.Second
-
-// logFailure logs an error of the list or the watch. It logs the same error once.
-func (s *Source) logFailure(ctx context.Context, err error) {
-	if err == nil || ctx.Err() != nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if text := err.Error(); text != s.failure {
-		s.failure = text
-		s.settings.Log.Warn("cannot watch the pods of this node in the API server", "error", text)
-	}
-}
-
 // change applies a change to the copies and requests an update.
 func (s *Source) change(do func(*copies) (affected []types.UID)) {
 	s.mu.Lock()
 	affected := do(s.copies)
-	s.failure = ""
 	s.mu.Unlock()
 	select {
 	case s.news <- struct{}{}:

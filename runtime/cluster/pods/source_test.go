@@ -1,14 +1,17 @@
 package pods
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,19 +24,24 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
 // server is an API server with pods. It streams the events that the test sends.
 type server struct {
 	*httptest.Server
 
-	mu       sync.Mutex
-	pods     []v1.Pod
-	version  int
-	refuse   func(w http.ResponseWriter) bool
+	mu      sync.Mutex
+	pods    []v1.Pod
+	version int
+	refuse  func(w http.ResponseWriter) bool
+	// answer answers each request; nil, or writing nothing, lets the server answer.
+	answer   http.HandlerFunc
 	selector []string
 	events   chan any
 	lists    int
+	// fromCache is set if a request accepts any version.
+	fromCache bool
 }
 
 func newServer(t *testing.T, pods ...v1.Pod) *server {
@@ -49,8 +57,15 @@ func newServer(t *testing.T, pods ...v1.Pod) *server {
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.selector = append(s.selector, r.URL.Query().Get("fieldSelector"))
-	refuse := s.refuse
+	s.fromCache = s.fromCache || r.URL.Query().Get("resourceVersion") == "0"
+	refuse, answer := s.refuse, s.answer
 	s.mu.Unlock()
+	if answer != nil {
+		answered := &answered{ResponseWriter: w}
+		if answer(answered, r); answered.is || r.Context().Err() != nil {
+			return
+		}
+	}
 	if refuse != nil && refuse(w) {
 		return
 	}
@@ -71,6 +86,10 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
 		return
 	}
+	if s.forgot(r) {
+		apitest.Refusal(http.StatusGone, metav1.StatusReasonExpired, 0)(w, r)
+		return
+	}
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush() // a test server's writer is one
 	for {
@@ -85,6 +104,37 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 			w.(http.Flusher).Flush() // as above
 		}
 	}
+}
+
+// forgot reports whether a watch would begin at a version whose changes are gone.
+func (s *server) forgot(r *http.Request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from, err := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	return err != nil || from < s.version
+}
+
+// answered records whether there was an answer.
+type answered struct {
+	http.ResponseWriter
+
+	is bool
+}
+
+func (a *answered) WriteHeader(code int) {
+	a.is = true
+	a.ResponseWriter.WriteHeader(code)
+}
+
+func (a *answered) Write(text []byte) (int, error) {
+	a.is = true
+	return a.ResponseWriter.Write(text)
+}
+
+// Hijack takes over the connection.
+func (a *answered) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	a.is = true
+	return a.ResponseWriter.(http.Hijacker).Hijack() // a test server's writer is one
 }
 
 // send sends an event of a pod to the watch.
@@ -224,6 +274,9 @@ func TestListAndWatch(t *testing.T) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.fromCache {
+		t.Error("a list may be older than the pods that run")
+	}
 	if want := "spec.nodeName=n"; slices.ContainsFunc(s.selector, func(got string) bool { return got != want }) {
 		t.Errorf("requested are %q", s.selector)
 	}
@@ -301,7 +354,7 @@ func TestCopies(t *testing.T) {
 	ended, recorded, bad := podNamed("ended", "1"), podNamed("recorded", "2"), podNamed("bad", "3")
 	ended.Status.Phase, recorded.Status.Phase = v1.PodSucceeded, v1.PodFailed
 	bad.Annotations = map[string]string{"bad": "yes"}
-	c := newCopies(load, func(uid types.UID) bool { return uid == "2" })
+	c := newCopies("n", load, func(uid types.UID) bool { return uid == "2" })
 	c.replace([]*v1.Pod{&ended, &recorded, &bad})
 	u := c.update("api")
 	if uids(u) != "2" || len(u.Problems) != 1 || u.Problems[0].Pod != "3" || !strings.Contains(u.Problems[0].Text, "it is bad") {
@@ -326,7 +379,7 @@ func TestCopies(t *testing.T) {
 	if affected := c.set(&again); !slices.Equal(affected, []types.UID{"2", "4"}) {
 		t.Errorf("a new pod with the name affects %v", affected)
 	}
-	if c.removePod("2"); uids(c.update("api")) != "1 4" {
+	if c.removePod(&recorded); uids(c.update("api")) != "1 4" {
 		t.Errorf("a late end removes the new pod: %q", uids(c.update("api")))
 	}
 	if affected := c.replace(nil); !slices.Equal(affected, []types.UID{"1", "3", "4"}) || len(c.byName) != 0 {

@@ -32,7 +32,7 @@ func (t store) Delete(obj any) error {
 	if err != nil {
 		return err
 	}
-	t.source.change(func(c *copies) []types.UID { return c.removePod(pod.UID) })
+	t.source.change(func(c *copies) []types.UID { return c.removePod(pod) })
 	return nil
 }
 
