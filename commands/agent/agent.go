@@ -91,8 +91,8 @@ func New(sess *session.Session, program Program) *cobra.Command {
 			if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
 				return err
 			}
-			if o.Cluster != nil && o.Join == nil {
-				return becomeNode()
+			if err = o.toCluster(); err != nil {
+				return err
 			}
 			o.signals = receiveSignals()
 			if err = o.complete(sess, args, now); err != nil {
@@ -108,6 +108,18 @@ func New(sess *session.Session, program Program) *cobra.Command {
 	o.register(cmd.Flags())
 	cmd.AddCommand(newStatus(sess), newReload(sess))
 	return cmd
+}
+
+// toCluster makes this process the program that can join a cluster, if one is set.
+func (o *agentOptions) toCluster() error {
+	switch {
+	case o.Join != nil:
+		return checkStarter(o.Version)
+	case o.Cluster != nil:
+		return becomeNode(o.Version)
+	default:
+		return nil
+	}
 }
 
 // register defines the flags.

@@ -2,11 +2,8 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"net/netip"
-	"os"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
@@ -15,7 +12,6 @@ import (
 	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/daemon"
-	"github.com/podctl/podctl/runtime/node"
 )
 
 // clusterOptions make the machine a node of a cluster. Names and defaults are the kubelet's.
@@ -130,25 +126,4 @@ func taints(texts []string) (all []v1.Taint, err error) {
 		all = append(all, taint)
 	}
 	return all, nil
-}
-
-// nodeProgram is the program that can join a cluster.
-const nodeProgram = "podctl-node"
-
-// becomeNode replaces this process with the program that can join a cluster.
-func becomeNode() error {
-	paths, err := node.BesideProgram(nodeProgram)
-	if err != nil {
-		return err
-	}
-	var missing error
-	for _, path := range paths {
-		err = syscall.Exec(path, os.Args, os.Environ()) // it is installed with this program
-		if !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("starting %s: %w", path, err)
-		}
-		missing = errors.Join(missing, fmt.Errorf("%s: %w", path, err))
-	}
-	return fmt.Errorf("--kubeconfig needs the program %s (`make build-node` builds bin/%[1]s): %w",
-		nodeProgram, missing)
 }

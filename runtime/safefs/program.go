@@ -37,10 +37,20 @@ func (p *Program) Close() error { return p.dir.Close() }
 // opens it again. No other user can change that path.
 func (p *Program) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, p.Path, args...) // it was checked
-	if !p.script {
-		cmd.Path = filepath.Join(procPath(p.dir.fd()), filepath.Base(p.Path))
-	}
+	cmd.Path = p.checkedPath()
 	return cmd
+}
+
+// Exec replaces this process with the program, as Command runs it. args begin with its name. Exec returns only if it
+// fails.
+func (p *Program) Exec(args, env []string) error { return unix.Exec(p.checkedPath(), args, env) }
+
+// checkedPath returns a path that leads to the checked program in this process.
+func (p *Program) checkedPath() string {
+	if p.script {
+		return p.Path
+	}
+	return filepath.Join(procPath(p.dir.fd()), filepath.Base(p.Path))
 }
 
 // LookPath finds a program in the absolute directories of a PATH. It returns exec.ErrNotFound if there is none, and an

@@ -36,6 +36,29 @@ func TestTheCheckedProgramRuns(t *testing.T) {
 	}
 }
 
+// TestExec checks that Exec replaces the process with the program, which gets its arguments and its environment.
+func TestExec(t *testing.T) {
+	const variable = "PODCTL_TEST_EXEC"
+	bin, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	if path := os.Getenv(variable); path != "" {
+		program, err := OpenProgram(path)
+		must(t, err)
+		t.Fatal(program.Exec([]string{"name", "-c", `echo $0 $KEY $1; readlink /proc/$$/exe; :`, "tool", "argument"}, []string{"KEY=value"}))
+	}
+	path := filepath.Join(t.TempDir(), "tool")
+	text, err := os.ReadFile(bin)
+	must(t, err, os.WriteFile(path, text, 0o755))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestExec$")
+	cmd.Env = append(os.Environ(), variable+"="+path)
+	out, err := cmd.CombinedOutput()
+	if want := "tool value argument\n" + path + "\n"; err != nil || string(out) != want {
+		t.Errorf("%q %v, want %q", out, err, want)
+	}
+}
+
 // TestScriptsRun checks that a script is run by its path, which it gets as its name.
 func TestScriptsRun(t *testing.T) {
 	dir := t.TempDir()
