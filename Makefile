@@ -103,7 +103,9 @@ export SOURCE_DATE_EPOCH
 # Release builds ignore the builder's own settings and use the Go version in go.mod.
 RELEASE := GOFLAGS= GOEXPERIMENT= GOTOOLCHAIN=go$(shell awk '$$1 == "go" { print $$2 }' go.mod) GOOS=linux GOAMD64=v1 GOARM64=v8.0
 
-PARTS = $(WORK)/$(ARCH)/podctl $(WORK)/$(ARCH)/pause.tar $(WORK)/$(ARCH)/podctl.spdx.json $(WORK)/man $(WORK)/completions
+PROGRAMS := podctl podctl-node
+PARTS = $(PROGRAMS:%=$(WORK)/$(ARCH)/%) $(PROGRAMS:%=$(WORK)/$(ARCH)/%.spdx.json) \
+	$(WORK)/$(ARCH)/pause.tar $(WORK)/man $(WORK)/completions
 
 .PHONY: parts
 parts: $(PARTS) ## Build the files that install installs, for ARCH
@@ -121,11 +123,14 @@ FORCE:
 $(WORK)/%/podctl: $(SOURCES) $(WORK)/version
 	$(RELEASE) GOARCH=$* $(BUILD) -o $@ ./cmd/podctl
 
+$(WORK)/%/podctl-node: $(SOURCES) $(WORK)/version
+	$(RELEASE) GOARCH=$* $(BUILD) -o $@ ./cmd/podctl-node
+
 $(WORK)/%/pause.tar: $(BIN)/mkimage $(SOURCES)
 	$(RELEASE) GOARCH=$* $(SMALL) -o $(WORK)/$*/pause ./cmd/pause
 	GOARCH=$* $(BIN)/mkimage -name registry.local/podctl/pause:1 -binary $(WORK)/$*/pause -o $@
 
-$(WORK)/%/podctl.spdx.json: $(WORK)/%/podctl
+$(WORK)/%.spdx.json: $(WORK)/%
 	$(TOOL) ./cmd/sbom -version "$(VERSION)" $< >$@
 
 $(WORK)/man $(WORK)/completions: $(SOURCES) $(WORK)/version
@@ -139,17 +144,29 @@ ZSH ?= zsh/site-functions
 .PHONY: install
 install: $(PARTS) ## Install podctl, completions, manual pages and units below DESTDIR and PREFIX
 	install -D -m 0755 $(WORK)/$(ARCH)/podctl $(DESTDIR)$(PREFIX)/bin/podctl
+	install -D -m 0755 -t $(DESTDIR)$(PREFIX)/lib/podctl $(WORK)/$(ARCH)/podctl-node
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/podctl $(WORK)/$(ARCH)/pause.tar
 	install -D -m 0644 -t $(SHARE)/man/man1 $(WORK)/man/*.1
 	install -D -m 0644 $(WORK)/completions/podctl.bash $(SHARE)/bash-completion/completions/podctl
 	install -D -m 0644 -t $(SHARE)/$(ZSH) $(WORK)/completions/_podctl
 	install -D -m 0644 -t $(SHARE)/fish/vendor_completions.d $(WORK)/completions/podctl.fish
-	install -D -m 0644 -t $(SHARE)/doc/podctl README.md CHANGELOG.md LICENSE $(WORK)/$(ARCH)/podctl.spdx.json
+	install -D -m 0644 -t $(SHARE)/doc/podctl README.md CHANGELOG.md LICENSE $(PROGRAMS:%=$(WORK)/$(ARCH)/%.spdx.json)
 	install -D -m 0644 -t $(SHARE)/doc/podctl/docs docs/*.md
 	install -D -m 0644 -t $(SHARE)/doc/podctl/examples docs/examples/*.yaml
 	install -D -m 0644 -t $(DESTDIR)$(PREFIX)/lib/systemd/system $(UNITS)
 	cd $(DESTDIR)$(PREFIX)/lib/systemd/system && sed -i 's|/usr/|$(PREFIX)/|g' $(notdir $(UNITS))
 	install -d -m 0755 $(DESTDIR)/etc/podctl/pods
+
+.PHONY: uninstall
+uninstall: ## Remove what install installed; the configuration, the pods and podctl's state stay
+	rm -rf $(DESTDIR)$(PREFIX)/bin/podctl $(DESTDIR)$(PREFIX)/lib/podctl $(SHARE)/doc/podctl
+	rm -f $(SHARE)/man/man1/podctl.1 $(SHARE)/man/man1/podctl-*.1
+	rm -f $(SHARE)/bash-completion/completions/podctl $(SHARE)/$(ZSH)/_podctl
+	rm -f $(SHARE)/fish/vendor_completions.d/podctl.fish
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/systemd/system/,$(notdir $(UNITS)))
+	for dir in $(DESTDIR)/etc/podctl/pods $(DESTDIR)/etc/podctl; do \
+		[ ! -d $$dir ] || rmdir --ignore-fail-on-non-empty $$dir; \
+	done
 
 # Debian versions begin with a digit: 1.2.0, or 1.2.0+3.gabcdef0 three commits later. 0.1.0~dev+20260701.abcdef0 is older than 0.1.0.
 DEB_VERSION = $(shell echo '$(VERSION)' | sed -E 's/^v//; s/-dev\+/~dev+$(shell date -u -d @$(SOURCE_DATE_EPOCH) +%Y%m%d)./; s/-/+/; s/-/./g; /^[0-9]/!s/^/0~/')
@@ -164,16 +181,19 @@ deb: $(PARTS) ## Build a Debian package for ARCH
 	MAINTAINER="$(MAINTAINER)" sh docs/packaging/deb.sh $(WORK)/$(ARCH)/tree $(ARCH) "$(DEB_VERSION)" "$(DEB)"
 
 .PHONY: check-deb
-check-deb: deb ## Check the contents of the Debian package
+check-deb: deb ## Check the contents of the Debian package, and that uninstall removes what install installs
 	@sh docs/packaging/check-deb.sh "$(DEB)"
+	@PREFIX=$(PREFIX) sh docs/packaging/check-install.sh
 
 .PHONY: dist
 dist: ## Build the release files for ARCHES: programs, SBOMs, packages, checksums
 	rm -rf $(DIST)
 	@set -e; for arch in $(ARCHES); do \
 		$(MAKE) --no-print-directory deb ARCH=$$arch; \
-		cp $(WORK)/$$arch/podctl $(DIST)/podctl-linux-$$arch; \
-		cp $(WORK)/$$arch/podctl.spdx.json $(DIST)/podctl-linux-$$arch.spdx.json; \
+		for program in $(PROGRAMS); do \
+			cp $(WORK)/$$arch/$$program $(DIST)/$$program-linux-$$arch; \
+			cp $(WORK)/$$arch/$$program.spdx.json $(DIST)/$$program-linux-$$arch.spdx.json; \
+		done; \
 	done
 	cd $(DIST) && sha256sum * >SHA256SUMS && cat SHA256SUMS
 
@@ -185,6 +205,7 @@ verify-dist: dist ## Check that a second build with an empty cache gives the sam
 check-dist: ## The same for ARCH with the existing cache, and check-deb
 	@CACHE=$$($(GO) env GOCACHE) $(MAKE) --no-print-directory verify-dist ARCHES=$(ARCH)
 	@sh docs/packaging/check-deb.sh "$(DEB)"
+	@PREFIX=$(PREFIX) sh docs/packaging/check-install.sh
 
 ##@ Trying it
 

@@ -30,13 +30,24 @@ commands=$(find "$here/../cli" -name '*.md' | wc -l)
 [ "$pages" = "$commands" ] || fail "$pages manual pages for $commands commands"
 
 podctl=$root/usr/bin/podctl
-"$podctl" version --client >/dev/null || fail "podctl does not run"
+node=$root/usr/lib/podctl/podctl-node
+version=$("$podctl" version --client) || fail "podctl does not run"
+[ "$("$node" version --client)" = "$version" ] || fail "podctl-node does not run, or is of another version"
+# Only podctl-node reads the flags of an agent with --kubeconfig. It fails at once because these two contradict each other.
+result=$("$podctl" agent --kubeconfig none --stop-pods --shutdown-grace 0s 2>&1) && fail "a wrong flag is accepted"
+case $result in
+*--stop-pods*) ;;
+*) fail "podctl agent --kubeconfig does not run podctl-node: $result" ;;
+esac
 bash -n "$root/usr/share/bash-completion/completions/podctl"
 for script in "$root"/DEBIAN/p*; do
 	sh -n "$script"
 done
-grep -q "\"checksumValue\": \"$(sha256sum <"$podctl" | cut -d ' ' -f 1)\"" "$root/usr/share/doc/podctl/podctl.spdx.json" ||
-	fail "the SBOM is about another program"
+for program in "$podctl" "$node"; do
+	sbom=$root/usr/share/doc/podctl/$(basename "$program").spdx.json
+	grep -q "\"checksumValue\": \"$(sha256sum <"$program" | cut -d ' ' -f 1)\"" "$sbom" ||
+		fail "$(basename "$sbom") is about another program"
+done
 
 # The programs that units name have to be there, so they are looked for in the tree.
 mkdir "$root/units"
@@ -51,4 +62,7 @@ else
 fi
 
 sed 's/^/  /' "$root/list"
+for one in "$file" "$podctl" "$node"; do
+	echo "check-deb: $(basename "$one") has $(($(stat -c %s "$one") >> 20)) MiB"
+done
 echo "check-deb: $(basename "$file") is as it should be"

@@ -52,7 +52,7 @@ cat >"$tree/DEBIAN/prerm" <<'SCRIPT'
 #!/bin/sh
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-	systemctl stop podctl-agent.service podctl-node.service
+	systemctl stop podctl-agent.service podctl-containerd.service
 fi
 SCRIPT
 chmod 0755 "$tree/DEBIAN/postinst" "$tree/DEBIAN/postrm" "$tree/DEBIAN/prerm"

@@ -27,7 +27,7 @@ restarts() { podctl get -o json "$1" | sed -n 's/.*"restartCount": *\([0-9]*\).*
 before_reboot() {
 	dpkg -i podctl.deb
 	[ -e /etc/podctl/pods ] || fail "the package has no directory for pods"
-	systemctl enable --now podctl-node.service
+	systemctl enable --now podctl-containerd.service
 	podctl node up --load bin/demo.tar
 	cp docs/examples/hello.yaml /etc/podctl/pods/web.yaml
 	systemctl enable --now podctl-agent.service
@@ -58,7 +58,7 @@ before_reboot() {
 }
 
 after_reboot() {
-	until_true 120 "podctl-node.service runs" systemctl is-active podctl-node.service
+	until_true 120 "podctl-containerd.service runs" systemctl is-active podctl-containerd.service
 	until_true 120 "podctl-agent.service runs" systemctl is-active podctl-agent.service
 	until_true 300 "the agent brings hello back" ready hello
 	until_true 300 "the agent brings kept back" ready kept
@@ -73,10 +73,10 @@ after_reboot() {
 
 # stop_node_unit: a stop of the unit ends no container.
 stop_node_unit() {
-	systemctl stop podctl-node.service
+	systemctl stop podctl-containerd.service
 	ready hello && fail "the node answers although its unit was stopped"
 	pgrep -x demo >/dev/null || fail "a stop of the unit ended containers"
-	systemctl start podctl-node.service
+	systemctl start podctl-containerd.service
 }
 
 # departing NAME PRIORITY ARGUMENTS: a pod of the agent that writes into its claim when it gets the stop signal.
@@ -161,7 +161,7 @@ agent_after_reboot() {
 	systemctl disable --now podctl-agent.service
 	ready hello || fail "a stop of the agent ended a pod"
 	podctl delete --timeout 1h hello
-	systemctl disable --now podctl-node.service
+	systemctl disable --now podctl-containerd.service
 	podctl node down
 	dpkg --purge podctl
 	[ ! -e /usr/bin/podctl ] || fail "the package left its program"
