@@ -70,7 +70,9 @@ func (l *loop) beginObservation(ctx context.Context, now time.Time) {
 
 // observePods lists the pods, and then their statuses, so that a status is never older than what Shown reports about
 // the pod.
-func (m *Manager) observePods(ctx context.Context, asked map[types.UID]bool, before map[types.UID]observed) observation {
+func (m *Manager) observePods(
+	ctx context.Context, asked map[types.UID]bool, before map[types.UID]observed,
+) observation {
 	h := observation{asked: asked, pods: map[types.UID]*v1.Pod{}}
 	shown, err := m.Pods.Shown(ctx)
 	if err != nil {
