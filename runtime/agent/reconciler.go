@@ -279,7 +279,7 @@ func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.
 	ends := slices.ContainsFunc(decision.Deleted, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
 	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
 	if ends || !known && r.isOwn(d.Owner) && (!d.Stored || r.workers.Syncing(uid)) {
-		r.workers.Remove(now, d, nil)
+		r.workers.Remove(now, d, r.ledger.Grace(uid))
 		r.leaving[uid] = d
 		return
 	}

@@ -563,3 +563,32 @@ func TestEndsOfAPods(t *testing.T) {
 	k.handleRecord(at(6), "a", &s)
 	want(t, k, 6, "terminate a")
 }
+
+// TestForcedDeletion checks that a pod that is gone with a shorter grace period than before ends within that.
+func TestForcedDeletion(t *testing.T) {
+	k := newTestReconciler(true)
+	k.ledger.Add(byUID{apiSource})
+	a := pod("web", "a", "i:1", "api")
+	k.handleSourceUpdate(at(0), update("api", a))
+	want(t, k, 0, "sync a i:1")
+	end(k, 1, a, podworkers.Sync)
+	for i, grace := range []int64{3600, 0} {
+		u := update("api")
+		if grace > 0 {
+			u.Pods = []*podspec.Desired{a}
+		}
+		u.Ending = map[types.UID]int64{"a": grace}
+		k.handleSourceUpdate(at(float64(2+i)), u)
+		due, cut, _ := k.workers.Next(at(float64(2 + i)))
+		if grace == 0 { // The pass with the longer period runs.
+			if !slices.Equal(cut, []types.UID{"a"}) {
+				t.Errorf("cut short are the passes of %v", cut)
+			}
+			k.workers.Done(at(4), "a", podworkers.Result{Failed: true})
+			due, _, _ = k.workers.Next(at(4))
+		}
+		if len(due) != 1 || *due[0].Grace != max(grace, 1) {
+			t.Errorf("grace period %d: %+v", grace, due)
+		}
+	}
+}

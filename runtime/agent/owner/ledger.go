@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/model"
@@ -100,6 +102,17 @@ func (l *Ledger) NextDrop(now time.Time) (next time.Time) {
 func (l *Ledger) Forget(id ID) {
 	delete(l.seen, id)
 	delete(l.Takeovers, id)
+}
+
+// Grace returns the grace period in seconds that a source has set when it began to delete a pod. The source may have
+// finished the deletion since. Grace returns nil if there is none.
+func (l *Ledger) Grace(uid types.UID) *int64 {
+	for _, name := range l.Order {
+		if grace, deleted := l.Updates[name].Ending[uid]; deleted {
+			return &grace
+		}
+	}
+	return nil
 }
 
 // claim is a resource that a source wants.

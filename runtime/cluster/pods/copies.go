@@ -26,6 +26,9 @@ type copies struct {
 	// byName holds the pods by namespace and name, because a watch reports that a name has another pod.
 	byName map[types.NamespacedName]*entry
 	byUID  map[types.UID]*entry
+	// gone maps pods that the API server does not have any more, but this machine has, to their last grace periods in
+	// seconds. A forced deletion shortens the period and removes the pod at once, so both may arrive together.
+	gone map[types.UID]int64
 	// listed is set once the pods have been listed.
 	listed bool
 }
@@ -48,7 +51,7 @@ func (e *entry) isHidden() bool { return e != nil && e.desired == nil && e.err =
 func newCopies(node string, load func(*v1.Pod) (*podspec.Desired, error), known func(types.UID) bool) *copies {
 	return &copies{
 		node: node, load: load, known: known,
-		byName: map[types.NamespacedName]*entry{}, byUID: map[types.UID]*entry{},
+		byName: map[types.NamespacedName]*entry{}, byUID: map[types.UID]*entry{}, gone: map[types.UID]int64{},
 	}
 }
 
@@ -101,9 +104,12 @@ func (c *copies) remove(name types.NamespacedName) (affected []types.UID) {
 	return []types.UID{e.pod.UID}
 }
 
-// removePod removes one pod. A newer pod with its name, and another pod with its UID, stay.
+// removePod removes one pod. pod is its last version. A newer pod with its name, and another pod with its UID, stay.
 func (c *copies) removePod(pod *v1.Pod) (affected []types.UID) {
 	if e := c.byName[nameOf(pod)]; e != nil && e.pod.UID == pod.UID {
+		if pod.DeletionTimestamp != nil {
+			c.gone[pod.UID] = graceOf(pod)
+		}
 		return c.remove(nameOf(pod))
 	}
 	return nil
@@ -196,6 +202,8 @@ func (c *copies) update(name string) sources.Update {
 			u.Ending[uid] = graceOf(e.pod)
 		}
 	}
+	maps.DeleteFunc(c.gone, func(uid types.UID, _ int64) bool { return c.byUID[uid] != nil || !c.known(uid) })
+	maps.Copy(u.Ending, c.gone)
 	u.Problems = sources.Few(name, u.Problems)
 	return u
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -384,5 +385,31 @@ func TestCopies(t *testing.T) {
 	}
 	if affected := c.replace(nil); !slices.Equal(affected, []types.UID{"1", "3", "4"}) || len(c.byName) != 0 {
 		t.Errorf("an empty list affects %v and leaves %v", affected, c.byName)
+	}
+}
+
+// TestForcedDeletion checks that the last grace period of a pod that is gone is reported until its records are gone.
+func TestForcedDeletion(t *testing.T) {
+	known := map[types.UID]bool{"1": true, "2": true}
+	c := newCopies("n", func(pod *v1.Pod) (*podspec.Desired, error) { return podspec.New(pod, "api", pod.UID), nil },
+		func(uid types.UID) bool { return known[uid] })
+	slow, vanished := podNamed("slow", "1"), podNamed("vanished", "2")
+	c.replace([]*v1.Pod{&slow, &vanished})
+	c.removePod(&vanished)
+	ending := slow
+	ending.DeletionTimestamp, ending.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(3600))
+	c.set(&ending)
+	forced := ending
+	forced.DeletionGracePeriodSeconds = new(int64(0))
+	c.set(&forced)
+	c.removePod(&forced)
+	again := podNamed("slow", "3")
+	c.set(&again)
+	if u := c.update("api"); uids(u) != "3" || !maps.Equal(u.Ending, map[types.UID]int64{"1": 0}) {
+		t.Errorf("pods %q, ending %v", uids(u), u.Ending)
+	}
+	known["1"] = false
+	if u := c.update("api"); len(u.Ending) != 0 || len(c.gone) != 0 {
+		t.Errorf("without a record: ending %v, gone %v", u.Ending, c.gone)
 	}
 }
