@@ -44,8 +44,8 @@ func TestExec(t *testing.T) {
 		t.Skip(err)
 	}
 	if path := os.Getenv(variable); path != "" {
-		program, err := OpenProgram(path)
-		must(t, err)
+		program, openErr := OpenProgram(path)
+		must(t, openErr)
 		t.Fatal(program.Exec([]string{"name", "-c", `echo $0 $KEY $1; readlink /proc/$$/exe; :`, "tool", "argument"}, []string{"KEY=value"}))
 	}
 	path := filepath.Join(t.TempDir(), "tool")

@@ -68,7 +68,7 @@ func (*cluster) HandleFacts() {}
 // Run looks at the pods for the last time when the context ends, as a sender of statuses does.
 func (c *cluster) Run(ctx context.Context, a *agent.Agent) error {
 	<-ctx.Done()
-	last, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	shown, err := a.ShownPods(last)
 	if err != nil || len(shown) != 1 {
