@@ -298,7 +298,7 @@ verify: generate ## Check that generated documents, go.mod and go.sum are up to 
 
 .PHONY: vulncheck
 vulncheck: ## Look for known vulnerabilities of dependencies (needs the Go vulnerability database)
-	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl
+	$(GO) run golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION) -tags $(TAGS) ./cmd/podctl ./cmd/podctl-node
 
 E2E := PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) $(TEST) -tags "$(TAGS),e2e" -count=1 -short
 # The value function keeps each dollar sign of a pattern.
