@@ -1,7 +1,6 @@
 package apierror
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -83,11 +83,12 @@ func transportText(err error) string {
 		// Its own text has the port of this machine, which differs from one try to the next.
 		return network.Op + ": " + network.Err.Error() +
 			": check that the API server runs and that this machine reaches it"
-	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
 	}
 	if requested := (*url.Error)(nil); errors.As(err, &requested) {
 		err = requested.Err
+	}
+	if os.IsTimeout(err) {
+		return "no answer in time"
 	}
 	return err.Error()
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -196,7 +197,7 @@ func refused(err error) bool {
 
 // note logs a failure once, until another one or a success.
 func (s *Sender) note(ctx context.Context, err error) {
-	text := cut(err.Error(), messageMax)
+	text := apierror.Text(err)
 	if text != s.noted && ctx.Err() == nil && !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
 		s.Log.Warn("cannot send an event to the API server", "error", text)
 	}

@@ -60,6 +60,9 @@ func (h *Heartbeat) patchStatus(ctx context.Context, before, now *v1.Node) (*v1.
 		// The error of the library contains the whole patch.
 		err = failure
 	}
+	if err == nil {
+		err = checkNode(node, now.Name)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("patch the status of the node %s: %w", now.Name, err)
 	}

@@ -9,11 +9,14 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // Settings configure a Manager. Every field but Registered is required.
@@ -204,8 +207,14 @@ func (m *Manager) update(ctx context.Context, why cause) {
 func (m *Manager) base(ctx context.Context, try int) (*v1.Node, error) {
 	if try > 0 {
 		node, err := m.Heartbeat.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
-		if err != nil {
+		switch {
+		case apierrors.IsNotFound(err) && apierror.IsFromAPI(err):
+			return nil, errDeleted
+		case err != nil:
 			return nil, fmt.Errorf("read the node: %w", err)
+		}
+		if err = checkNode(node, m.Name); err != nil {
+			return nil, err
 		}
 		m.copies.answered(node)
 		return node, nil
@@ -213,8 +222,10 @@ func (m *Manager) base(ctx context.Context, try int) (*v1.Node, error) {
 	if node := m.copies.newest(); node != nil {
 		return node, nil
 	}
-	return nil, errors.New("the node was deleted in the API server: start the agent again to register it")
+	return nil, errDeleted
 }
+
+var errDeleted = errors.New("the node was deleted in the API server: start the agent again to register it")
 
 // send sends the status if it is due.
 func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cause) error {

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
 // lab is a manager with its server.
@@ -213,7 +215,9 @@ func TestUnreachable(t *testing.T) {
 func TestForbidden(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		facts := usualFacts()
-		l.server.store(New(&l.Node, &facts))
+		node := New(&l.Node, &facts)
+		node.UID = "u"
+		l.server.store(node)
 		l.server.fault = func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method == http.MethodPost && !strings.Contains(r.URL.Path, "leases") {
 				refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
@@ -392,7 +396,7 @@ func TestDeleted(t *testing.T) {
 		l.server.change(func() { l.server.node = nil })
 		l.server.CloseClientConnections()
 		l.after(5*time.Minute + 20*time.Second)
-		if l.server.node != nil || !strings.Contains(l.log.String(), "start the agent again") && !strings.Contains(l.log.String(), "read the node") {
+		if l.server.node != nil || !strings.Contains(l.log.String(), "start the agent again") {
 			t.Errorf("%v: %s", l.server.node, l.log)
 		}
 		l.stop()
@@ -466,4 +470,47 @@ func TestNewer(t *testing.T) {
 	if text, err := json.Marshal(Record{}); err != nil || !strings.Contains(string(text), "bootID") {
 		t.Error(string(text), err)
 	}
+}
+
+// TestBadAnswers checks that no answer of a proxy registers the node, that the log reports it once, and that the node
+// is registered afterwards.
+func TestBadAnswers(t *testing.T) {
+	for name, answer := range map[string]http.HandlerFunc{
+		"an empty object": apitest.JSON(http.StatusOK, "{}"),
+		"success":         apitest.JSON(http.StatusOK, `{"kind":"Status","apiVersion":"v1","status":"Success"}`),
+		"half an object":  apitest.JSON(http.StatusOK, `{"kind":"Node","metadata":{"name":"n"`),
+		"another node":    apitest.JSON(http.StatusCreated, `{"kind":"Node","apiVersion":"v1","metadata":{"name":"x","uid":"u"}}`),
+		"no answer":       apitest.Disconnect,
+		"exists, no node": existsWithout,
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLab(t, func(t *testing.T, l *lab) {
+				l.server.change(func() {
+					l.server.fault = func(w http.ResponseWriter, r *http.Request) bool { answer(w, r); return true }
+				})
+				l.start()
+				l.after(10 * time.Minute)
+				if r, err := ReadRecord(l.dir); r != nil || err != nil || l.Get() != nil {
+					t.Errorf("registered: %v, %v", r, err)
+				}
+				if lines := strings.Count(l.log.String(), "\n"); lines != 1 {
+					t.Errorf("the log has %d lines: %s", lines, l.log)
+				}
+				l.server.change(func() { l.server.fault = nil })
+				l.after(time.Minute)
+				if r, err := ReadRecord(l.dir); r == nil || r.UID == "" || err != nil || l.Get() == nil {
+					t.Errorf("afterwards: %v, %v", r, err)
+				}
+			})
+		})
+	}
+}
+
+// existsWithout answers that the Node exists, and gives an empty one.
+func existsWithout(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		apitest.Refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, 0)(w, r)
+		return
+	}
+	apitest.JSON(http.StatusOK, "{}")(w, r)
 }

@@ -3,12 +3,13 @@ package nodestatus
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // The pause between two tries of a registration, which doubles (kubelet: registerWithAPIServer).
@@ -35,6 +36,9 @@ func (m *Manager) tryRegister(ctx context.Context) (*v1.Node, error) {
 	initial := New(&m.Node, facts)
 	created, err := m.Client.CoreV1().Nodes().Create(ctx, initial, metav1.CreateOptions{})
 	if err == nil {
+		err = checkNode(created, m.Name)
+	}
+	if err == nil {
 		m.record(Events(&v1.Node{}, initial)...)
 		return created, nil
 	}
@@ -43,14 +47,28 @@ func (m *Manager) tryRegister(ctx context.Context) (*v1.Node, error) {
 		return nil, err
 	}
 	existing, getErr := m.Client.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
-	if getErr != nil {
-		return nil, errors.Join(err, getErr)
+	if getErr == nil {
+		getErr = checkNode(existing, m.Name)
+	}
+	switch {
+	case getErr != nil && apierrors.IsForbidden(err):
+		return nil, err // It explains more than that the Node is not there.
+	case getErr != nil:
+		return nil, getErr
 	}
 	node, changed := Reconcile(initial, existing)
 	if !changed {
 		return existing, nil
 	}
 	return m.Heartbeat.patchStatus(ctx, existing, node)
+}
+
+// checkNode returns an error if an answer is not this Node, such as an empty object of a proxy.
+func checkNode(node *v1.Node, name string) error {
+	if node.UID == "" || node.Name != name {
+		return errors.New("the API server answers without the node")
+	}
+	return nil
 }
 
 // registered records a registration.
@@ -76,11 +94,7 @@ func (m *Manager) registered(node *v1.Node) {
 
 // logFailure logs a failure once, until another one or a success.
 func (m *Manager) logFailure(ctx context.Context, what string, err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-		text = fmt.Sprintf("%.1000s", text)
-	}
+	text := apierror.Text(err)
 	if text != "" && text != m.failure && ctx.Err() == nil {
 		m.Log.Warn(what, "node", m.Name, "error", text)
 	}

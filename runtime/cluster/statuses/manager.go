@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -192,6 +193,8 @@ type entry struct {
 	// orphan is set if the agent does not show the pod any more, and unwatched if it has no watched copy yet.
 	orphan, unwatched bool
 	failure           string
+	// timeouts counts the requests in a row without an answer, and denials those whose answer was that the pod is gone.
+	timeouts, denials int
 }
 
 func newLoop(m *Manager) *loop {
@@ -346,7 +349,7 @@ func (l *loop) sendNext(ctx context.Context, e *entry, now time.Time) {
 
 // fail records a failure, and logs it if it differs from the one before. The log of many pods is limited.
 func (l *loop) fail(e *entry, err error) {
-	if failure := describe(err); failure != e.failure {
+	if failure := apierror.Text(err); failure != e.failure {
 		e.failure = failure
 		l.logs.Do(func() {
 			pod, uid := e.pod.String(), string(e.pod.UID)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -133,7 +134,7 @@ func (l *loop) store(h observation, now time.Time) {
 func (l *loop) noteFailure(err error) {
 	failure := ""
 	if err != nil {
-		failure = describe(err)
+		failure = apierror.Text(err)
 	}
 	if failure != "" && failure != l.observeFailure {
 		l.Log.Warn("cannot read the status of pods", "error", failure)

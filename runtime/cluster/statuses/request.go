@@ -9,8 +9,12 @@ import (
 )
 
 // requestMax limits the time of one request, as the API server does by default. A request without an answer is made
-// again, because a lost connection may never report an error.
-const requestMax = time.Minute
+// again, because a lost connection may never report an error. The limit doubles with each such request of a pod, up to
+// doublingsMax times, so that a slow server has its time.
+const (
+	requestMax   = time.Minute
+	doublingsMax = 6
+)
 
 // errWoken ends a request that may wait for a lost connection.
 var errWoken = errors.New("the API server responds again")
@@ -26,7 +30,7 @@ type result struct {
 
 // begin makes a request. The end of ctx does not end it, because its result would be unknown.
 func (l *loop) begin(ctx context.Context, e *entry, r request, now time.Time) {
-	ctx, timeout := context.WithTimeout(context.WithoutCancel(ctx), requestMax)
+	ctx, timeout := context.WithTimeout(context.WithoutCancel(ctx), requestMax<<e.timeouts)
 	ctx, cancel := context.WithCancelCause(ctx)
 	e.busy, e.sentAt, e.cancel = true, now, cancel
 	l.inFlight++
@@ -70,15 +74,20 @@ func (l *loop) complete(r result, now time.Time) {
 	}
 	switch {
 	case r.err == nil && r.answer != nil && r.answer.UID != e.pod.UID, gone(r.err):
-		e.drop()
-		e.retry, e.failure = backoff{}, ""
+		l.dropGone(e, r.err)
 	case r.err == nil:
 		e.note(&r.request, r.answer, now)
-		e.retry, e.failure = backoff{}, ""
+		e.retry, e.failure, e.denials = backoff{}, "", 0
+		if now.Sub(e.sentAt) < requestMax/2 {
+			e.timeouts = 0
+		}
 		e.due(now)
 		l.noteSent(now)
 	default:
 		e.unsure = e.unsure || r.verb == remove
+		if errors.Is(r.err, context.DeadlineExceeded) {
+			e.timeouts = min(e.timeouts+1, doublingsMax)
+		}
 		e.due(now)
 		l.fail(e, r.err)
 		if !r.woken {
@@ -86,6 +95,24 @@ func (l *loop) complete(r result, now time.Time) {
 		}
 	}
 }
+
+// dropGone handles an answer that the pod of a request is gone or is another one. The watch should report that soon. If
+// it does not, the next answer of this kind is a failure.
+func (l *loop) dropGone(e *entry, err error) {
+	e.drop()
+	e.retry = backoff{}
+	if e.denials++; e.denials == 1 || l.Copies.Get(e.pod.UID) == nil {
+		e.failure = ""
+		return
+	}
+	if err == nil {
+		err = errOtherPod
+	}
+	l.fail(e, err)
+}
+
+// errOtherPod reports that the watch and the answers to requests differ.
+var errOtherPod = errors.New("the API server answers with another pod that has the name")
 
 func (l *loop) noteSent(now time.Time) {
 	l.mu.Lock()

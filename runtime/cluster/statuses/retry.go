@@ -1,13 +1,11 @@
 package statuses
 
 import (
-	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podctl/podctl/podspec/quote"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // The delay before a failed request is made again. It doubles with each failure.
@@ -33,8 +31,12 @@ func (b backoff) failed(now time.Time, wait time.Duration, spread float64) backo
 	return b
 }
 
-// gone reports whether the pod of a request does not exist any more: it was not found, or another pod has its name.
+// gone reports whether the pod of a request does not exist any more: it was not found, or another pod has its name. A
+// proxy, or an API server that starts, may answer with the same codes.
 func gone(err error) bool {
+	if !apierror.IsFromAPI(err) {
+		return false
+	}
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) ||
 		apierrors.IsGone(err) || apierrors.IsResourceExpired(err)
 }
@@ -46,34 +48,4 @@ func retryAfter(err error) time.Duration {
 		return 0
 	}
 	return min(time.Duration(seconds), retryMax/time.Second) * time.Second
-}
-
-// errorTextMax limits the text of an error from the API server, in bytes.
-const errorTextMax = 300
-
-// describe returns the text of an error for the log, on one line. A refused status is described by its fields alone,
-// because the server repeats their values.
-func describe(err error) string {
-	var status apierrors.APIStatus
-	if apierrors.IsInvalid(err) && errors.As(err, &status) {
-		fields := text(fieldsOf(status.Status().Details), errorTextMax)
-		return "the API server refuses the fields " + quote.OneLine(fields)
-	}
-	return quote.OneLine(text(err.Error(), errorTextMax))
-}
-
-func fieldsOf(details *metav1.StatusDetails) string {
-	fields := ""
-	if details == nil {
-		return fields
-	}
-	for i := range details.Causes {
-		if i > 0 {
-			fields += ", "
-		}
-		if fields += details.Causes[i].Field; len(fields) > errorTextMax {
-			break
-		}
-	}
-	return fields
 }

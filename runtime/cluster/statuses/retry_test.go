@@ -1,14 +1,8 @@
 package statuses
 
 import (
-	"errors"
-	"strings"
 	"testing"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // TestBackoff checks that delays double from 1 s to 30 s, less a random fifth, and that the server may ask for more, up
@@ -34,21 +28,5 @@ func TestBackoff(t *testing.T) {
 		if got := b.failed(noon(), c.wait, c.spread).until.Sub(noon()); got != c.want {
 			t.Errorf("wait %s, spread %v: %s, want %s", c.wait, c.spread, got, c.want)
 		}
-	}
-}
-
-// TestDescribe checks that the text of an error stays on one short line, and that it has no value of a refused status.
-func TestDescribe(t *testing.T) {
-	kind := schema.GroupKind{Kind: "Pod"}
-	refused := apierrors.NewInvalid(kind, "web", field.ErrorList{
-		field.Invalid(field.NewPath("status", "message"), "password", "no"),
-		field.Invalid(field.NewPath("status", "podIPs"), "x", "no"),
-	})
-	if got := describe(refused); got != "the API server refuses the fields status.message, status.podIPs" {
-		t.Error(got)
-	}
-	long := describe(errors.New("a\nb\x1b" + strings.Repeat("x", 10000)))
-	if strings.ContainsAny(long, "\n\x1b") || len(long) > 400 {
-		t.Errorf("%d bytes: %.20q", len(long), long)
 	}
 }
