@@ -23,6 +23,8 @@ type EventKind int
 const (
 	// Stepped is a step of a running pass. It is reported from the goroutine of the pass, not from the loop.
 	Stepped EventKind = iota
+	// Planned is a plan of a running pass that starts no container, or that again starts one.
+	Planned
 	// Passed is the end of a pass.
 	Passed
 	// Probed is a probe result that was written, or could not be written.

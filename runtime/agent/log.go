@@ -59,7 +59,7 @@ func (l *logger) handleEvent(ctx context.Context, e *Event) {
 	case Passed:
 		l.logFailure(e.pass)
 		l.logHolds(e.pass)
-	case Probed, Ended:
+	case Planned, Probed, Ended:
 	}
 }
 

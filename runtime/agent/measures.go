@@ -45,7 +45,7 @@ func (s *loopState) countEvent(ctx context.Context, e *Event) {
 		s.metrics.countPass(e.pass, s.last)
 	case Ended:
 		delete(s.metrics.starting, e.Pod.UID)
-	case Probed:
+	case Planned, Probed:
 	}
 }
 

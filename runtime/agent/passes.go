@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/podctl/podctl/podspec"
@@ -63,7 +64,7 @@ func (m *passMaker) run(ctx context.Context, p podworkers.Pass, opts executor.Op
 	case podworkers.Stop, podworkers.Evict:
 		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 	case podworkers.Sync:
-		opts.Precondition = ifUnchanged(&p)
+		opts.Precondition, opts.Planned = ifUnchanged(&p), m.notePlans(ctx, p.Ref)
 		done.outcome, done.err = m.world.Passes.Apply(ctx, p.Pod, opts)
 		if probe.HasAny(p.Pod.Pod) {
 			done.redactor = m.world.Records.Redactor(p.Pod)
@@ -74,6 +75,25 @@ func (m *passMaker) run(ctx context.Context, p podworkers.Pass, opts executor.Op
 	}
 	done.took = m.now().Sub(began)
 	return done
+}
+
+// notePlans returns a callback for the plans of a pass. A pass that only stops and removes leaves the status of the pod
+// final, although it has not ended.
+func (m *passMaker) notePlans(ctx context.Context, ref model.PodRef) func(*plan.Plan) {
+	before := false
+	return func(p *plan.Plan) {
+		startless := len(p.Steps) > 0 && !slices.ContainsFunc(p.Steps, func(s plan.Step) bool {
+			return s.Kind == plan.StartContainer
+		})
+		if startless == before {
+			return
+		}
+		before = startless
+		m.inbox.post(ctx, func() {
+			m.workers.Planned(ref.UID, startless)
+			m.notify(ctx, &Event{Kind: Planned, Pod: ref})
+		})
+	}
 }
 
 // ifStillOwned returns a precondition that stops the deletion of a pod that a user has applied by hand in the meantime.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/syncpod"
 )
@@ -52,5 +53,32 @@ func TestPodDeletedByAnotherProcess(t *testing.T) {
 	l.rest(0)
 	if now := l.runs("a1"); first == nil || now == nil || now == first || l.pods["a1"] == nil {
 		t.Errorf("container %+v was replaced with %+v", first, now)
+	}
+}
+
+// TestPlansOfPasses checks that the loop learns of each change between plans with and without a start.
+func TestPlansOfPasses(t *testing.T) {
+	start, stop := plan.Step{Kind: plan.StartContainer}, plan.Step{Kind: plan.StopContainer}
+	for name, c := range map[string]struct {
+		plans [][]plan.Step
+		want  int
+	}{
+		"no steps":         {[][]plan.Step{nil}, 0},
+		"a start":          {[][]plan.Step{{stop, start}}, 0},
+		"only stops":       {[][]plan.Step{{stop}}, 1},
+		"the same again":   {[][]plan.Step{{stop}, {stop}}, 1},
+		"a start after it": {[][]plan.Step{{stop}, {start}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			posted := make(inbox, 2)
+			m := &passMaker{loopState: &loopState{inbox: posted}}
+			note := m.notePlans(t.Context(), model.PodRef{UID: "a"})
+			for _, steps := range c.plans {
+				note(&plan.Plan{Steps: steps})
+			}
+			if len(posted) != c.want {
+				t.Errorf("%d changes, want %d", len(posted), c.want)
+			}
+		})
 	}
 }

@@ -74,7 +74,7 @@ func (s *shownPods) ShownPods(ctx context.Context) ([]ShownPod, error) {
 		var pods []ShownPod
 		for _, d := range s.reconciler.shownPods() {
 			uid := d.Pod.UID
-			pods = append(pods, ShownPod{Desired: d, MayRun: s.workers.Syncing(uid), Reclaimed: s.workers.Ended(uid)})
+			pods = append(pods, ShownPod{Desired: d, MayRun: s.workers.Starting(uid), Reclaimed: s.workers.Ended(uid)})
 		}
 		return pods
 	})

@@ -173,7 +173,7 @@ func inTime(ctx context.Context, a check, timeout time.Duration) answer {
 	}
 }
 
-// judge sets the verdict and the texts from an answer. It does not show the body of a redirect, unlike a kubelet.
+// judge sets the verdict and the texts from an answer. Only the event shows the body of a redirect.
 func (r Runner) judge(result *Result, a answer) {
 	switch {
 	case a.err != nil:
@@ -181,7 +181,7 @@ func (r Runner) judge(result *Result, a answer) {
 	case a.verdict == kprobe.Success:
 		result.Verdict, result.Output = Success, ""
 	case a.verdict == kprobe.Warning:
-		result.Verdict, result.Output = Warning, "Probe terminated redirects"
+		result.Verdict, result.Output = Warning, r.oneLine(a.output)
 		result.Message = "redirected to another host"
 		return
 	default:

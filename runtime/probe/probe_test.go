@@ -91,7 +91,11 @@ func TestHTTP(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			r := Runner{}.Run(t.Context(), httpGet(portOf(t, server.URL), c.path), local(&v1.Container{}))
+			runner := Runner{Clean: func(text string) string { return strings.ReplaceAll(text, "SECRET", "(hidden)") }}
+			r := runner.Run(t.Context(), httpGet(portOf(t, server.URL), c.path), local(&v1.Container{}))
+			if body := "Probe terminated redirects, Response body: (hidden) BODY"; name == "399" && r.Output != body {
+				t.Errorf("output %q, want %q", r.Output, body)
+			}
 			if r.Verdict != c.want || !strings.Contains(r.Message, c.wantMessage) || strings.Contains(r.Message, "SECRET") {
 				t.Errorf("%s %q", r.Verdict, r.Message)
 			}

@@ -86,5 +86,21 @@ func (r *roster) remove(now time.Time, x *worker, grace *int64) {
 // Ending reports whether a pod is being deleted, or ends because its source deletes it.
 func (r *roster) Ending(uid types.UID) bool { return r.workers[uid] != nil && r.workers[uid].leaves() }
 
+// Syncing reports whether a Sync pass of a pod runs.
+func (r *roster) Syncing(uid types.UID) bool {
+	x := r.workers[uid]
+	return x != nil && x.running != nil && x.running.Kind == Sync
+}
+
+// Starting reports whether a running pass of a pod may start a container.
+func (r *roster) Starting(uid types.UID) bool { return r.Syncing(uid) && !r.workers[uid].startless }
+
+// Planned records whether the plan of the running pass starts no container.
+func (r *roster) Planned(uid types.UID, startless bool) {
+	if x := r.workers[uid]; x != nil {
+		x.startless = startless
+	}
+}
+
 // Ended reports whether a pod has ended because its source deletes it, and only its records are left.
 func (r *roster) Ended(uid types.UID) bool { return r.workers[uid] != nil && r.workers[uid].ended }

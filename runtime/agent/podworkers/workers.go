@@ -97,6 +97,8 @@ type worker struct {
 	// cut reports that Next has returned the pod in cut.
 	running    *Pass
 	stale, cut bool
+	// startless reports that the running pass starts no container.
+	startless bool
 	// forgotten reports that the worker is dropped when its pass has ended.
 	forgotten bool
 	// pulls counts the current image pulls of the pass. uncounted reports that the pass does not count against
@@ -299,12 +301,6 @@ func (w *Workers) Has(uid types.UID) bool {
 	return x != nil && !x.forgotten
 }
 
-// Syncing reports whether a Sync pass of a pod runs.
-func (w *Workers) Syncing(uid types.UID) bool {
-	x := w.workers[uid]
-	return x != nil && x.running != nil && x.running.Kind == Sync
-}
-
 // leaves reports whether a pod ends for good or is deleted.
 func (x *worker) leaves() bool { return x.ends || x.ending }
 
@@ -359,7 +355,7 @@ func (x *worker) begin() Pass {
 	case x.evict != nil:
 		p.Kind, p.Eviction, x.evict = Evict, x.evict, nil
 	}
-	x.running, x.started, x.due = &p, true, never()
+	x.running, x.started, x.startless, x.due = &p, true, false, never()
 	return p
 }
 

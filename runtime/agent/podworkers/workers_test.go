@@ -560,3 +560,33 @@ func TestWallClockIsSetBack(t *testing.T) {
 		t.Errorf("next pass at %s, now %s", wake, now)
 	}
 }
+
+// TestStarting checks that only a Sync pass whose plan is unknown or has a start may start a container.
+func TestStarting(t *testing.T) {
+	w := New(Settings{})
+	a := pod("web", "a", "i:1")
+	check := func(when string, want bool) {
+		t.Helper()
+		if got := w.Starting("a"); got != want {
+			t.Errorf("%s: %t, want %t", when, got, want)
+		}
+	}
+	check("an unknown pod", false)
+	w.Planned("a", true)
+	w.Update(at(0), a)
+	check("before its pass", false)
+	wants(t, w, 0, "sync a i:1; ")
+	check("before the plan", true)
+	w.Planned("a", true)
+	check("a plan without a start", false)
+	w.Planned("a", false)
+	check("another plan", true)
+	w.Planned("a", true)
+	w.Done(at(1), "a", Result{Pending: true})
+	wants(t, w, 2, "sync a i:1; ")
+	check("the next pass", true)
+	w.Done(at(3), "a", Result{})
+	w.End(at(3), a, 30)
+	wants(t, w, 3, "end a i:1 30s; ")
+	check("an End pass", false)
+}

@@ -1,0 +1,339 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	// besidePods is the number of pods that run while the memory is measured.
+	besidePods = 10
+	// besideRounds is the number of pods whose times are measured, one after the other.
+	besideRounds = 20
+	// besideRest is how long a node rests before its memory and its requests are read.
+	besideRest = 20 * time.Second
+	namespace  = "beside"
+)
+
+// figures are the measurements of one node.
+type figures struct {
+	// running is the time from the answer to the creation of a bound pod until its phase Running is in the API. ended is
+	// the time from the end of a container until that is in the API. deleted is the time from the answer to the deletion
+	// of a pod with a grace period until it is gone; its container ends by itself at once.
+	running, ended, deleted []time.Duration
+	// memory is the resident memory of the program in MiB, with besidePods pods.
+	memory float64
+	// requests is the number of requests for one pod, from its creation until it is gone, without events.
+	requests float64
+	// restart is the number of statuses that the program sends when it is restarted.
+	restart float64
+}
+
+// TestBesideKubelet measures podctl agent and a kubelet as the node of the same API server, one after the other. It
+// checks only that both do the work: the figures are for people.
+func TestBesideKubelet(t *testing.T) {
+	nodes := map[string]func(n *node, t *testing.T, api *apiServer, dir string) *process{
+		"podctl": func(n *node, t *testing.T, api *apiServer, dir string) *process {
+			t.Helper()
+			return start(t, filepath.Join(dir, "agent.log"), exec.Command(n.podctl, "agent", //nolint:noctx // a signal ends it
+				"--kubeconfig", api.kubeconfig(t, dir), "--node-name", nodeName, "--node-ip", nodeIP,
+				"--authorization-mode", "AlwaysAllow", "--eviction=false", "--applied=false"))
+		},
+		"kubelet": func(n *node, t *testing.T, api *apiServer, dir string) *process {
+			t.Helper()
+			write(t, filepath.Join(dir, "manifests", ".empty"), "")
+			return n.startKubelet(t, dir, api).process
+		},
+	}
+	found := map[string]*figures{}
+	for _, name := range []string{"podctl", "kubelet"} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			m := &measurement{node: n, api: n.startServer(t), dir: t.TempDir(), figures: &figures{}}
+			m.begin = func() *process { return nodes[name](n, t, m.api, m.dir) }
+			m.run(t)
+			found[name] = m.figures
+		})
+	}
+	if p, k := found["podctl"], found["kubelet"]; p != nil && k != nil {
+		t.Log("\n" + besideTable(p, k))
+	}
+}
+
+// besideTable shows the figures of both nodes with their ratios.
+func besideTable(podctl, kubelet *figures) string {
+	var b strings.Builder
+	b.WriteString("| measured | podctl | kubelet | ratio |\n|---|---|---|---|\n")
+	row := func(what, unit string, p, k float64) {
+		fmt.Fprintf(&b, "| %s | %.0f %s | %.0f %s | %.2f |\n", what, p, unit, k, unit, p/k)
+	}
+	ms := func(all []time.Duration) float64 { return float64(median(all)) / float64(time.Millisecond) }
+	row("pod bound → Running", "ms", ms(podctl.running), ms(kubelet.running))
+	row("container exit → status in the API", "ms", ms(podctl.ended), ms(kubelet.ended))
+	row("pod deleted → gone", "ms", ms(podctl.deleted), ms(kubelet.deleted))
+	row(fmt.Sprintf("memory with %d pods", besidePods), "MiB", podctl.memory, kubelet.memory)
+	row("requests for one pod, without events", "", podctl.requests, kubelet.requests)
+	row("statuses sent at a restart", "", podctl.restart, kubelet.restart)
+	return b.String()
+}
+
+func median(all []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}
+
+// measurement measures one node.
+type measurement struct {
+	*node
+	*figures
+
+	api   *apiServer
+	dir   string
+	begin func() *process
+	watch *podWatch
+}
+
+func (m *measurement) run(t *testing.T) {
+	program := m.begin()
+	m.awaitReady(t, program)
+	m.api.makeNamespace(t, namespace)
+	m.watch = watchPods(t)
+	before := m.requestCount(t, podRequests)
+	for i := range besideRounds {
+		m.measurePod(t, "pod-"+strconv.Itoa(i))
+	}
+	m.requests = (m.requestCount(t, podRequests) - before - 2*besideRounds) / besideRounds
+	for i := range besidePods {
+		m.create(t, "kept-"+strconv.Itoa(i), "Always")
+	}
+	for i := range besidePods {
+		m.watch.until(t, "kept-"+strconv.Itoa(i), isRunning)
+	}
+	time.Sleep(besideRest)
+	m.memory = residentMemory(t, program.cmd.Process.Pid)
+	before = m.requestCount(t, statusRequests)
+	program.end(t)
+	program = m.begin()
+	m.awaitReady(t, program)
+	time.Sleep(besideRest)
+	m.restart = m.requestCount(t, statusRequests) - before
+	for i := range besidePods {
+		m.remove(t, "kept-"+strconv.Itoa(i))
+	}
+}
+
+// measurePod measures the life of one pod. Its container is killed in the runtime.
+func (m *measurement) measurePod(t *testing.T, name string) {
+	t.Helper()
+	began := m.create(t, name, "Never")
+	m.running = append(m.running, m.watch.until(t, name, isRunning).Sub(began))
+	id := m.records(t).idOf(t, namespace+"/"+name+"/main")
+	m.stop(t, id)
+	status, err := m.cri.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := time.Unix(0, status.GetStatus().GetFinishedAt())
+	m.ended = append(m.ended, m.watch.until(t, name, hasEnded).Sub(end))
+	began = m.remove(t, name)
+	m.deleted = append(m.deleted, m.watch.until(t, name, isGone).Sub(began))
+}
+
+const besidePod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q}, "spec": {
+  "nodeName": "node", "restartPolicy": %q, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 5,
+  "containers": [{"name": "main", "image": "registry.local/podctl/demo:1", "imagePullPolicy": "IfNotPresent", "args": ["serve"]}]}}`
+
+// create creates a pod that is bound to the node, and returns when the answer came.
+func (m *measurement) create(t *testing.T, name, policy string) time.Time {
+	t.Helper()
+	return call(t, http.MethodPost, "", fmt.Sprintf(besidePod, name, policy))
+}
+
+// remove deletes a pod, and returns when the answer came.
+func (m *measurement) remove(t *testing.T, name string) time.Time {
+	t.Helper()
+	return call(t, http.MethodDelete, "/"+name, "")
+}
+
+func call(t *testing.T, method, path, body string) time.Time {
+	t.Helper()
+	url := serverURL + "/api/v1/namespaces/" + namespace + "/pods" + path
+	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if _, err = send(request, token); err != nil {
+		t.Fatal(err)
+	}
+	return time.Now()
+}
+
+func (m *measurement) awaitReady(t *testing.T, program *process) {
+	t.Helper()
+	until(t, func() string {
+		program.alive(t)
+		if ready := m.api.nodeReady(t); ready != "True" {
+			return fmt.Sprintf("condition Ready of the node is %q", ready)
+		}
+		return ""
+	})
+}
+
+// The metrics of the API server count its requests. The tests make two for each pod: they create and delete it.
+var (
+	podRequests    = regexp.MustCompile(`(?m)^apiserver_request_total\{[^}]*resource="pods"[^}]*\} (\S+)$`)
+	statusRequests = regexp.MustCompile(
+		`(?m)^apiserver_request_total\{[^}]*resource="pods"[^}]*subresource="status"[^}]*\} (\S+)$`)
+)
+
+func (m *measurement) requestCount(t *testing.T, pattern *regexp.Regexp) float64 {
+	t.Helper()
+	text, err := fetch(t.Context(), serverURL+"/metrics", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum float64
+	for _, match := range pattern.FindAllSubmatch(text, -1) {
+		n, err := strconv.ParseFloat(string(match[1]), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += n
+	}
+	return sum
+}
+
+// residentMemory returns the resident memory of a process in MiB.
+func residentMemory(t *testing.T, pid int) float64 {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(text)
+	if match == nil {
+		t.Fatalf("no VmRSS in %s", text)
+	}
+	kib, err := strconv.ParseFloat(string(match[1]), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kib / 1024
+}
+
+// podWatch keeps when each version of the pods became visible in the API.
+type podWatch struct {
+	mu       sync.Mutex
+	versions map[string][]version
+	changed  chan struct{}
+}
+
+// version is one event of the watch. pod is nil if the pod is gone.
+type version struct {
+	pod object
+	at  time.Time
+}
+
+func isRunning(pod object) bool { return pod != nil && pod.at("status", "phase") == "Running" }
+
+func isGone(pod object) bool { return pod == nil }
+
+// hasEnded reports whether the status shows the end of the container.
+func hasEnded(pod object) bool {
+	status, _ := pod["status"].(map[string]any)
+	list, _ := status["containerStatuses"].([]any)
+	for _, one := range list {
+		c, _ := one.(map[string]any)
+		state, _ := c["state"].(map[string]any)
+		if state["terminated"] != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func watchPods(t *testing.T) *podWatch {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	url := serverURL + "/api/v1/namespaces/" + namespace + "/pods?watch=true"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	endless := client()
+	endless.Timeout = 0
+	reply, err := endless.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &podWatch{versions: map[string][]version{}, changed: make(chan struct{}, 1)}
+	go func() {
+		defer reply.Body.Close() //nolint:errcheck // it was read
+		decoder := json.NewDecoder(reply.Body)
+		for {
+			var event struct {
+				Type   string
+				Object object
+			}
+			if decoder.Decode(&event) != nil {
+				return
+			}
+			w.add(event.Type, event.Object)
+		}
+	}()
+	return w
+}
+
+func (w *podWatch) add(kind string, pod object) {
+	v := version{pod: pod, at: time.Now()}
+	if kind == "DELETED" {
+		v.pod = nil
+	}
+	name := pod.at("metadata", "name")
+	w.mu.Lock()
+	w.versions[name] = append(w.versions[name], v)
+	w.mu.Unlock()
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// until waits for a version of a pod, and returns when the first one became visible.
+func (w *podWatch) until(t *testing.T, name string, matches func(pod object) bool) time.Time {
+	t.Helper()
+	limit := time.After(patience)
+	for {
+		w.mu.Lock()
+		for _, v := range w.versions[name] {
+			if matches(v.pod) {
+				w.mu.Unlock()
+				return v.at
+			}
+		}
+		w.mu.Unlock()
+		select {
+		case <-w.changed:
+		case <-limit:
+			t.Fatalf("pod %s: nothing after %s: %v", name, patience, w.versions[name])
+		}
+	}
+}
