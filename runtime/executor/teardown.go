@@ -29,6 +29,10 @@ func (x *remover) removeCgroup(ctx context.Context) error {
 }
 
 func (x *remover) removeVolumes(ctx context.Context, s *plan.Step) error {
+	if x.desired != nil && x.plan.Eviction == nil {
+		// The records of the pod stay, and with them its termination messages.
+		return volume.Reclaim(x.pod)
+	}
 	err := volume.RemoveAll(x.pod)
 	if err != nil || !x.opts.RemoveVolumes || x.applied == nil {
 		return err

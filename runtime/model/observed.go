@@ -26,6 +26,8 @@ type Observed struct {
 	Images map[string]Image
 	// Volumes holds the volumes on disk by volume name. A volume without an entry was not looked up.
 	Volumes map[string]Volume
+	// VolumesRemain reports whether podctl has files of volumes, or a range of ids, for a pod of the API server.
+	VolumesRemain bool
 	// CgroupExists reports whether the pod's own cgroup exists. Nil if it was not checked, or if podctl does not create
 	// it.
 	CgroupExists *bool

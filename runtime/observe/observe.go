@@ -200,6 +200,7 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volume
 	for _, v := range volumes {
 		s.Volumes[v.Name] = snapshot.Volume{Prepared: v.Prepared, Digest: v.Digest}
 	}
+	s.VolumesRemain = desired.FromCluster() && volume.Remain(pod)
 	parent := criconfig.CgroupParent(desired.Pod, *s.Node)
 	exists := o.world.Cgroups.Exists(parent) && !pod.CgroupMark().IsSet()
 	s.Cgroup, s.CgroupRemains = &exists, !exists && o.world.Cgroups.Remains(parent)

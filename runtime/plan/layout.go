@@ -32,11 +32,21 @@ func layOut(pod *podstatus.Pod, opts *Options, d *decision) []Step {
 	l.startAndResize(proof, sandbox)
 	l.rotateLogs()
 	if d.terminal {
+		l.reclaimVolumes(ended)
 		l.removeCgroup(ended)
 	} else {
 		l.sweep(sandbox, ended)
 	}
 	return l.steps
+}
+
+// reclaimVolumes removes the volumes of a finished pod of the API server (kubelet: SyncTerminatedPod). Those of other
+// pods stay until they are deleted. If that fails, the next pass tries again.
+func (l *layout) reclaimVolumes(ended []string) {
+	if l.Observed.VolumesRemain {
+		step := Step{ID: "remove-volumes", Kind: RemoveVolume, Needs: after(ended), OnFailure: Continue}
+		l.steps.add(l.cause.explains(step))
+	}
 }
 
 // removeCgroup removes the cgroup of a finished pod (kubelet: SyncTerminatedPod). If that fails, the next pass tries

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
@@ -42,6 +43,35 @@ func TestCgroupIsCreatedBeforeTheSandbox(t *testing.T) {
 		w.CgroupExists = c.exists
 		if got := stepsOf(makePlan(w), RunSandbox); len(got) != 1 || got[0] != c.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestVolumesOfAFinishedPod checks that the volumes of a pod of the API server are removed once it has finished and
+// nothing runs, and that changed content is not written any more. Volumes of other pods stay.
+func TestVolumesOfAFinishedPod(t *testing.T) {
+	const spec = podspectest.Minimal + "    volumeMounts: [{name: v, mountPath: /v}]\n  restartPolicy: Never\n  volumes: [{name: v, configMap: {name: m, optional: true}}]\n"
+	for name, c := range map[string]struct {
+		load   loader
+		states string
+		remain bool
+		want   []string
+	}{
+		"it has finished":      {podspectest.FromAPI, "app=Exited", true, []string{"remove-volumes Completed after stop-sandbox-s0"}},
+		"it has no files":      {podspectest.FromAPI, "app=Exited", false, nil},
+		"it runs":              {podspectest.FromAPI, "app=Running", true, nil},
+		"a container is stray": {podspectest.FromAPI, "app=Exited stray=Running", true, []string{"remove-volumes Completed after stop-stray-0-of-s,stop-sandbox-s0"}},
+		"it is not of the API": {podspectest.Desired, "app=Exited", false, nil},
+	} {
+		w := modeltest.New(c.load(t, spec)).Sandbox("s0", 0, model.SandboxReady).States(c.states)
+		w.VolumesRemain = c.remain
+		w.Volumes = map[string]model.Volume{"v": {Prepared: true, Digest: "a", Wanted: "b"}}
+		p := makePlan(w)
+		if got := stepsOf(p, RemoveVolume); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+		if c.states != "app=Running" && c.load(t, spec).FromCluster() && len(stepsOf(p, UpdateVolume)) > 0 {
+			t.Errorf("%s: the volume is updated", name)
 		}
 	}
 }

@@ -58,6 +58,8 @@ func (p *prover) prepareVolumes() {
 	for _, vol := range volumes {
 		state, known := p.Observed.Volumes[vol.Name]
 		switch {
+		case p.terminal && p.Desired.FromCluster():
+			// They are removed.
 		case known && state.Prepared && state.Digest != state.Wanted:
 			p.volumes = append(p.volumes, p.steps.add(Step{
 				ID: "update-volume/" + vol.Name, Kind: UpdateVolume, Volume: vol.Name, OnFailure: Abort,

@@ -71,6 +71,7 @@ type backoffSection struct {
 
 type diskSection struct {
 	Volumes       map[string]Volume `json:"volumes,omitzero"`
+	VolumesRemain bool              `json:"volumesRemain,omitempty"`
 	Cgroup        *bool             `json:"cgroup,omitempty"`
 	CgroupRemains bool              `json:"cgroupRemains,omitempty"`
 	LogAttempts   map[string]uint32 `json:"logAttempts,omitempty"`
@@ -138,6 +139,7 @@ func (s *Pod) file() (*snapshotFile, error) {
 	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{
 		Volumes:       s.Volumes,
+		VolumesRemain: s.VolumesRemain,
 		Cgroup:        s.Cgroup,
 		CgroupRemains: s.CgroupRemains,
 		LogAttempts:   s.LogAttempts,
@@ -251,7 +253,7 @@ func (f *snapshotFile) snapshot() (*Pod, error) {
 	s.Containers, errs[3] = f.containers()
 	s.Checkpoint, errs[4] = f.checkpoint()
 	if d := f.Disk; d != nil {
-		s.Volumes, s.Cgroup, s.CgroupRemains = d.Volumes, d.Cgroup, d.CgroupRemains
+		s.Volumes, s.VolumesRemain, s.Cgroup, s.CgroupRemains = d.Volumes, d.VolumesRemain, d.Cgroup, d.CgroupRemains
 		s.LogAttempts, s.Ports, s.Faults = d.LogAttempts, d.Ports, d.Faults
 	}
 	return s, errors.Join(errs[:]...)

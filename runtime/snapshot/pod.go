@@ -35,7 +35,9 @@ type Pod struct {
 	// Images are images of the runtime, at least those that the pod names.
 	Images  []Image
 	Volumes map[string]Volume
-	Cgroup  *bool
+	// VolumesRemain reports whether a pod of the API server has files of volumes or a range of ids.
+	VolumesRemain bool
+	Cgroup        *bool
 	// CgroupRemains reports whether an incomplete cgroup exists.
 	CgroupRemains bool
 	LogAttempts   map[string]uint32
@@ -112,6 +114,7 @@ func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Option
 func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observed {
 	o := model.Observed{
 		Runtime:       s.runtime(),
+		VolumesRemain: s.VolumesRemain,
 		CgroupExists:  s.Cgroup,
 		CgroupRemains: s.CgroupRemains,
 		LogAttempts:   s.LogAttempts,

@@ -13,7 +13,7 @@ func TestPathsAreThoseOfAKubelet(t *testing.T) {
 		"pod directory":  {pod.Dir(), "/var/lib/podctl/pods/u1"},
 		"checkpoint":     {pod.Checkpoint().Path(), "/var/lib/podctl/pods/u1/checkpoint.json"},
 		"hosts file":     {pod.EtcHosts(), "/var/lib/podctl/pods/u1/etc-hosts"},
-		"user namespace": {pod.IDs().path(), "/var/lib/podctl/pods/u1/userns"},
+		"user namespace": {pod.IDs().Path(), "/var/lib/podctl/pods/u1/userns"},
 		"emptyDir":       {ok(pod.VolumeDir("empty-dir", "tmp")), "/var/lib/podctl/pods/u1/volumes/kubernetes.io~empty-dir/tmp"},
 		"configMap": {
 			ok(pod.VolumeDir("configmap", "conf")),

@@ -40,7 +40,7 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	}
 	add("pod", "/root/pods", 1, p.Dir(), p.check())
 	for what, path := range map[string]string{
-		"checkpoint": p.Checkpoint().Path(), "etc-hosts": p.EtcHosts(), "userns": p.IDs().path(), "cgroup mark": p.CgroupMark().path(),
+		"checkpoint": p.Checkpoint().Path(), "etc-hosts": p.EtcHosts(), "userns": p.IDs().Path(), "cgroup mark": p.CgroupMark().path(),
 		"volumes": p.Volumes(), "plugins": p.Plugins(), "subpaths": p.SubPaths(), "containers": p.TerminationLogs("").above(),
 	} {
 		add(what, p.Dir(), 1, path, p.check())

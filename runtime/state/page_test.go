@@ -17,7 +17,7 @@ func TestStatePageListsEveryFile(t *testing.T) {
 	l := Layout{Root: "/"}
 	pod := l.Pod("UID")
 	for _, path := range []string{
-		pod.Checkpoint().Path(), pod.EtcHosts(), pod.IDs().path(), pod.CgroupMark().path(), pod.lockFile(),
+		pod.Checkpoint().Path(), pod.EtcHosts(), pod.IDs().Path(), pod.CgroupMark().path(), pod.lockFile(),
 		l.Locks().file(lockIDs), l.Locks().file(lockPorts), l.Locks().file(lockNode), l.Locks().file(lockObjects),
 		pod.History().Path(),
 		ok(pod.VolumeDir("KIND", "NAME")), ok(pod.SubPath("VOLUME", "CONTAINER", 0)), ok(pod.TerminationLogs("NAME").Dir()), pod.Plugins(),

@@ -53,7 +53,8 @@ type IDStore struct{ pod Pod }
 // idsName is the name of the file (kubelet: mappingsFile).
 const idsName = "userns"
 
-func (s IDStore) path() string { return filepath.Join(s.pod.Dir(), idsName) }
+// Path returns the file of the range.
+func (s IDStore) Path() string { return filepath.Join(s.pod.Dir(), idsName) }
 
 // Read returns the pod's range, or false if it has none.
 func (s IDStore) Read() (IDRange, bool, error) {
@@ -68,13 +69,13 @@ func (s IDStore) Read() (IDRange, bool, error) {
 		err = fmt.Errorf("%w; delete the pod and apply it again, or `podctl prune` if it is gone", err)
 	}
 	if err != nil {
-		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", s.path(), safefs.Cause(err))
+		return IDRange{}, false, fmt.Errorf("reading the pod's id range from %s: %w", s.Path(), safefs.Cause(err))
 	}
 	return r, true, nil
 }
 
 func (s IDStore) readFile() (IDRange, error) {
-	text, err := s.pod.layout.dir().Read(s.path(), usernsMax)
+	text, err := s.pod.layout.dir().Read(s.Path(), usernsMax)
 	if err != nil {
 		return IDRange{}, err
 	}
@@ -139,7 +140,7 @@ func (s IDStore) write(r IDRange) error {
 		err = replaceFile(s.pod, idsName, text, usernsMode)
 	}
 	if err != nil {
-		return fmt.Errorf("writing the pod's id range %s: %w", s.path(), safefs.Cause(err))
+		return fmt.Errorf("writing the pod's id range %s: %w", s.Path(), safefs.Cause(err))
 	}
 	return nil
 }

@@ -102,13 +102,13 @@ func TestRangesThatCannotBeRead(t *testing.T) {
 		if _, err := damaged.IDs().Allocate(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(damaged.IDs().path(), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(damaged.IDs().Path(), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, _, own := damaged.IDs().Read()
 		_, others := l.Pod("b").IDs().Allocate(t.Context())
 		for _, err := range []error{own, others} {
-			for _, part := range []string{damaged.IDs().path(), "it is damaged", wantMessage, "delete the pod"} {
+			for _, part := range []string{damaged.IDs().Path(), "it is damaged", wantMessage, "delete the pod"} {
 				if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "%!") {
 					t.Errorf("%q: %v lacks %q", text, err, part)
 				}
@@ -130,7 +130,7 @@ func TestRangeFile(t *testing.T) {
 	if _, err := pod.IDs().Allocate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(pod.IDs().path()); err != nil || info.Mode().Perm() != 0o644 {
+	if info, err := os.Stat(pod.IDs().Path()); err != nil || info.Mode().Perm() != 0o644 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 	if info, err := os.Stat(everybodys); err != nil || !info.ModTime().Equal(longAgo) {

@@ -3,6 +3,7 @@ package syncpod
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/runtimetest"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/volume"
 )
 
 // end makes one pass that ends a pod within a grace period.
@@ -114,6 +117,52 @@ func TestEnd(t *testing.T) {
 		}
 		reason := map[int32]string{0: "Completed", 143: "Error"}[code]
 		l.checkEnded(full, phase, code, reason)
+	}
+}
+
+// TestFinishedPods checks that a pod of the API server that finishes by itself gives its volumes back at once, and keeps
+// its records and termination messages (kubelet: SyncTerminatedPod), also when it ends later. Other pods keep their
+// volumes.
+func TestFinishedPods(t *testing.T) {
+	once := strings.Replace(full, "spec:", "spec:\n  restartPolicy: Never", 1)
+	for _, owner := range []string{podspec.OwnerAPI, ""} {
+		l := newLab(t, "i:1", "i:2")
+		pass := func(opts plan.Options) *executor.Outcome {
+			t.Helper()
+			d := loadPod(t, once)
+			d.Owner = owner
+			o, err := l.Apply(t.Context(), d, executor.Options{Options: opts, Watched: true, ClusterPods: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return o
+		}
+		pod := l.layout.Pod(loadPod(t, once).Pod.UID)
+		pass(plan.Options{})
+		pass(plan.Options{})
+		files, _ := filepath.Glob(filepath.Join(pod.Dir(), "containers", "a", "*"))
+		if len(files) != 1 {
+			t.Fatal(files)
+		}
+		if err := os.WriteFile(files[0], []byte("why"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		l.server.Exit("a", 3)
+		pass(plan.Options{})
+		if again := pass(plan.Options{}); again.Plan.Pending() {
+			t.Errorf("%q: more steps: %s", owner, kinds(again.Plan))
+		}
+		if volume.Remain(pod) == (owner == podspec.OwnerAPI) {
+			t.Errorf("%q: volumes remain: %t", owner, volume.Remain(pod))
+		}
+		if owner != "" {
+			for range 3 {
+				pass(plan.Options{End: true, GracePeriod: new(int64(1))})
+			}
+		}
+		if s := l.status(once).ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 3 || s.Message != "why" {
+			t.Errorf("%q: %+v", owner, s)
+		}
 	}
 }
 

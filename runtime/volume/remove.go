@@ -19,8 +19,36 @@ import (
 // termination messages, and others in its directory. It unmounts first, never enters a mount and does not follow links,
 // so it does not touch paths of the host. It may be called again after a failure.
 func RemoveAll(p state.Pod) error {
+	return removeEntries(p, func(string) bool { return true })
+}
+
+// Reclaim unmounts and removes the volumes of a pod that has ended, and frees its range of ids (kubelet:
+// SyncTerminatedPod). Its other files, such as termination messages, stay. It is as careful as RemoveAll.
+func Reclaim(p state.Pod) error {
+	return removeEntries(p, func(name string) bool { return slices.Contains(reclaimed(p), name) })
+}
+
+// reclaimed returns the names in a pod's directory that Reclaim removes.
+func reclaimed(p state.Pod) []string {
+	return []string{
+		filepath.Base(p.Plugins()), filepath.Base(p.SubPaths()),
+		filepath.Base(p.Volumes()), filepath.Base(p.IDs().Path()),
+	}
+}
+
+// Remain reports whether a pod has files that Reclaim removes, or may have.
+func Remain(p state.Pod) bool {
 	entries, err := entriesOf(p)
-	if err != nil || entries == nil {
+	return err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return slices.Contains(reclaimed(p), e.Name())
+	})
+}
+
+// removeEntries removes the entries of a pod's directory with the wanted names.
+func removeEntries(p state.Pod, wanted func(name string) bool) error {
+	entries, err := entriesOf(p)
+	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return !wanted(e.Name()) })
+	if err != nil || len(entries) == 0 {
 		return err
 	}
 	err = unmountAndRemove(p, func() error {

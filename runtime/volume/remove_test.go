@@ -3,6 +3,7 @@ package volume
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,37 @@ func TestRemoveAllKeepsCheckpoint(t *testing.T) {
 	}
 	if err := RemoveAll(c.Pod); err != nil {
 		t.Errorf("removal of a removed pod: %v", err)
+	}
+}
+
+// TestReclaim checks that the volumes and the range of ids of an ended pod are removed, and its other files stay.
+func TestReclaim(t *testing.T) {
+	c := newContext(t, emptyDirVolume("tmp"), configMapVolume("conf"))
+	if Remain(c.Pod) {
+		t.Error("a pod without files has volumes")
+	}
+	prepare(t, c, "tmp")
+	prepare(t, c, "conf")
+	if _, err := c.Pod.IDs().Allocate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Pod.TerminationLogs("app").New(); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteEtcHosts(c.Pod, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.Pod.Checkpoint().Path(), "{}")
+	if !Remain(c.Pod) {
+		t.Error("the volumes are not found")
+	}
+	for range 2 {
+		if err := Reclaim(c.Pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := names(t, c.Pod.Dir()); !slices.Equal(left, []string{"checkpoint.json", "containers", "etc-hosts"}) || Remain(c.Pod) {
+		t.Errorf("remaining files %v", left)
 	}
 }
 

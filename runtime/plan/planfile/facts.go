@@ -76,6 +76,9 @@ func (f facts) addDisk(o *model.Observed) {
 	for name, vol := range o.Volumes {
 		f["volume "+name] = line(truth(prepared, vol.Prepared), vol.Digest, vol.Wanted)
 	}
+	if o.VolumesRemain {
+		f["volumes"] = truth(exists, true)
+	}
 	if o.CgroupExists != nil {
 		f["cgroup"] = truth(exists, *o.CgroupExists)
 	}
