@@ -1,6 +1,7 @@
 #!/bin/sh
 # What systemd and dpkg do with podctl, in the machine of `make test-vm`: the package is
-# installed, the agent keeps a pod of a file and one applied by hand, the machine reboots and everything
+# installed, the agent keeps a pod of a file and one applied by hand, becomes a node of a cluster and leaves it, the machine
+# reboots and everything
 # is there again, the clock jumps, a second reboot waits until the pods have stopped, the agent starts
 # them again, and the package is removed.
 set -eu
@@ -32,6 +33,7 @@ before_reboot() {
 	cp docs/examples/hello.yaml /etc/podctl/pods/web.yaml
 	systemctl enable --now podctl-agent.service
 	until_true 300 "the agent brings up hello" ready hello
+	joins
 	cat >/root/kept.yaml <<-END
 		apiVersion: v1
 		kind: PersistentVolumeClaim
@@ -55,6 +57,38 @@ before_reboot() {
 	podctl restart --timeout 1h kept
 	[ "$(restarts kept)" = 1 ] || fail "after one restart the count is $(restarts kept)"
 	reboot_to agent_before_reboot
+}
+
+# runs_program PROGRAM: the main process of the agent's unit is this program.
+runs_program() { [ "$(cat "/proc/$(systemctl show -P MainPID podctl-agent.service)/comm")" = "$1" ]; }
+
+# joins: the configuration makes the agent a node of a cluster whose API server does not answer. The process stays the
+# same, and so do the containers. A restart of the unit leads back to the other program.
+joins() {
+	hello=$(ids hello) process=$(systemctl show -P MainPID podctl-agent.service)
+	(umask 077 && cat >/etc/podctl/kubeconfig) <<-END
+		apiVersion: v1
+		kind: Config
+		clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443"}}]
+		users: [{name: u, user: {token: t}}]
+		contexts: [{name: x, context: {cluster: c, user: u}}]
+		current-context: x
+	END
+	cat >/etc/podctl/config.yaml <<-END
+		agent:
+		  kubeconfig: /etc/podctl/kubeconfig
+		  node-name: n1
+	END
+	podctl agent reload
+	until_true 120 "the agent is podctl-node" runs_program podctl-node
+	until_true 120 "podctl-node answers" podctl agent status
+	[ "$(systemctl show -P MainPID podctl-agent.service)" = "$process" ] || fail "the agent has another process"
+	systemctl stop podctl-agent.service
+	[ "$(systemctl show -P Result podctl-agent.service)" = success ] || fail "podctl-node did not end with success"
+	rm /etc/podctl/config.yaml /etc/podctl/kubeconfig
+	systemctl start podctl-agent.service
+	runs_program podctl || fail "without a kubeconfig, the agent is another program than podctl"
+	[ "$(ids hello)" = "$hello" ] || fail "hello has other containers"
 }
 
 after_reboot() {
