@@ -242,7 +242,7 @@ CHECKS := verify lint unit race e2e smoke bench-smoke check-dist vm-smoke
 check: $(CHECKS) test-bare ## Everything CI runs: half an hour to an hour
 
 .PHONY: test-all
-test-all: verify lint unit race e2e e2e-2 test-kubernetes test-vm bench test-bare ## Everything, on both versions of containerd in full
+test-all: verify lint unit race e2e e2e-2 test-kubernetes test-kubectl test-vm bench test-bare ## Everything, on both versions of containerd in full
 
 # BARE=full runs each target completely. Otherwise lint, unit, race and e2e run for one package or one test.
 # BARE=cold does so with empty build caches: make test-bare BARE=cold CHECKS=test measures demo and test.
@@ -386,11 +386,11 @@ test-arm64: setup-arm64 build ## Unit tests that need no machine, and podctl its
 
 KUBELDFLAGS := -s -w $(KUBERNETES) -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VERSION)
 
-$(KUBEBIN)/kubelet: PACKAGE := k8s.io/kubernetes/cmd/kubelet
+$(KUBEBIN)/kubelet $(KUBEBIN)/kubectl: PACKAGE = k8s.io/kubernetes/cmd/$(@F)
 $(KUBEBIN)/ginkgo: PACKAGE := github.com/onsi/ginkgo/v2/ginkgo
 $(KUBEBIN)/agnhost $(KUBEBIN)/nonewprivs: PACKAGE = k8s.io/kubernetes/test/images/$(@F)
 
-$(addprefix $(KUBEBIN)/,kubelet ginkgo agnhost nonewprivs):
+$(addprefix $(KUBEBIN)/,kubelet kubectl ginkgo agnhost nonewprivs):
 	$(call quiet,building $(@F) (first time: up to 15 minutes)) $(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ $(PACKAGE)
 
 $(KUBEBIN)/e2e_node.test:
@@ -402,7 +402,13 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 .PHONY: test-kubernetes
 test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^TestConformance$$' .
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestConformance|TestKubectl)$$' .
+
+.PHONY: test-kubectl
+test-kubectl: setup-e2e build build-node images $(addprefix $(KUBEBIN)/,kubelet kubectl services.test) ## kubectl with pods of podctl agent, and of a kubelet (builds Kubernetes; needs root)
+	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
+		KUBELET_BIN=$(KUBEBIN)/kubelet KUBECTL_BIN=$(KUBEBIN)/kubectl SERVICES_BIN=$(KUBEBIN)/services.test \
+		$(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^TestKubectl$$' .
 
 # GROUP is a group of specs.txt, and SPEC a pattern of names. Without them, all specs of the list run.
 GROUP ?=

@@ -81,7 +81,8 @@ func (s *suite) run(t *testing.T, chosen []spec) []outcome {
 	n.startContainerd(t, s.report)
 	pull(t, images)
 	api := n.startServer(t)
-	agent := n.startAgent(t, api, s.report)
+	agent := n.startAgent(t, api, s.report, "--state-dir", kubeletDir, "--runtime-endpoint", "unix://"+containerdSocket,
+		"--eviction-hard", "memory.available<250Mi,nodefs.available<1%,nodefs.inodesFree<1%")
 	until(t, func() string {
 		agent.alive(t)
 		if ready := api.nodeReady(t); ready != "True" {
@@ -157,20 +158,6 @@ func pull(t *testing.T, images *registry) {
 			return ""
 		})
 	}
-}
-
-// startAgent makes podctl the node, with the paths of a kubelet.
-func (n *node) startAgent(t *testing.T, api *apiServer, logs string) *process {
-	t.Helper()
-	dir := t.TempDir()
-	manifests := filepath.Join(dir, "manifests")
-	if err := os.Mkdir(manifests, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return start(t, filepath.Join(logs, "agent.log"), exec.Command(n.podctl, "agent", //nolint:noctx // a signal ends it
-		"--kubeconfig", api.kubeconfig(t, dir), "--node-name", nodeName, "--node-ip", nodeIP, "--authorization-mode", "AlwaysAllow",
-		"--state-dir", kubeletDir, "--runtime-endpoint", "unix://"+containerdSocket,
-		"--eviction-hard", "memory.available<250Mi,nodefs.available<1%,nodefs.inodesFree<1%", manifests))
 }
 
 // runSpecs runs Ginkgo and returns the outcomes of the specs.

@@ -59,6 +59,21 @@ current-context: x
 	return path
 }
 
+// startAgent makes podctl the node. It reads no pods from files.
+func (n *node) startAgent(t *testing.T, api *apiServer, logs string, flags ...string) *process {
+	t.Helper()
+	dir := t.TempDir()
+	manifests := filepath.Join(dir, "manifests")
+	if err := os.Mkdir(manifests, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{
+		"agent", "--kubeconfig", api.kubeconfig(t, dir), "--node-name", nodeName, "--node-ip", nodeIP,
+		"--authorization-mode", "AlwaysAllow", manifests,
+	}, flags...)
+	return start(t, filepath.Join(logs, "agent.log"), exec.Command(n.podctl, args...)) //nolint:noctx // a signal ends it
+}
+
 // makeNamespace creates a namespace, which mirror pods need.
 func (s *apiServer) makeNamespace(t *testing.T, name string) {
 	t.Helper()

@@ -250,8 +250,16 @@ func (n *node) takeBack(t *testing.T, manifests string, before records) {
 func (n *node) deleteAll(t *testing.T) {
 	t.Helper()
 	n.must(t, "delete", "--all", "-A")
+	if left := n.left(t); left != "" {
+		t.Error(left)
+	}
+}
+
+// left returns a record of a pod in the runtime or on the disk of the node; empty if there is none.
+func (n *node) left(t *testing.T) string {
+	t.Helper()
 	if left := n.records(t); len(left) > 0 {
-		t.Errorf("records are left: %v", left)
+		return fmt.Sprintf("records are left: %v", left)
 	}
 	for _, dir := range []string{filepath.Join(stateDir, "pods"), podLogs} {
 		entries, err := os.ReadDir(dir)
@@ -259,12 +267,12 @@ func (n *node) deleteAll(t *testing.T) {
 			t.Error(err)
 		}
 		for _, e := range entries {
-			if e.Name() == ".deleted" {
-				continue
+			if e.Name() != ".deleted" {
+				return "left: " + filepath.Join(dir, e.Name())
 			}
-			t.Errorf("left: %s", filepath.Join(dir, e.Name()))
 		}
 	}
+	return ""
 }
 
 func edit(t *testing.T, path, old, text string) {
