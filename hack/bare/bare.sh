@@ -6,8 +6,8 @@
 #
 # usage: bare.sh DIRECTORY EXTENT TARGET...
 #
-# If EXTENT is empty, lint, unit and race run for one package and e2e runs one test, which needs the
-# same programs as all of them. "full" runs them completely. "cold" does so with empty build caches,
+# If EXTENT is empty, lint, unit and race run for one package, e2e runs one test and
+# conformance-sample one group, which needs the same programs as all of them. "full" runs them completely. "cold" does so with empty build caches,
 # to measure how long a target takes the first time.
 set -eu
 
@@ -23,7 +23,7 @@ fail() {
 
 [ "$(id -u)" = 0 ] || fail "only root can make a root and namespaces"
 case $extent in
-'') part="PACKAGES=./runtime/filelock RUN=^TestE2E/hello$" ;;
+'') part="PACKAGES=./runtime/filelock RUN=^TestE2E/hello$ GROUP=log-path" ;;
 full | cold) part= ;;
 *) fail "BARE is '$extent'; it may be empty, full or cold" ;;
 esac
