@@ -7,11 +7,16 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/pleg"
@@ -162,6 +167,77 @@ func TestPodsOfOneName(t *testing.T) {
 	l.untilStates(a, "both are gone", map[types.UID]string{file.Pod.UID: "Running"})
 	if first, second := <-api.ended, <-api.ended; first == second || first.Name != "web" {
 		t.Errorf("%v and %v have ended", first, second)
+	}
+	stop()
+}
+
+// TestReadinessAtTheEnd checks that an ending pod whose containers still run can become unready, that its liveness probe
+// stops, and that a new agent in the middle of an end runs no probes (kubelet: SyncTerminatingPod).
+func TestReadinessAtTheEnd(t *testing.T) {
+	l := newLab(t)
+	api, files := newAPIChannel(), newChannel()
+	var mu sync.Mutex
+	probes, failing := map[string]int{}, false
+	count := func(kind string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return probes[kind]
+	}
+	l.server.OnExec(func(_ string, command []string) *runtimeapi.ExecSyncResponse {
+		mu.Lock()
+		defer mu.Unlock()
+		probes[command[0]]++
+		if failing {
+			return &runtimeapi.ExecSyncResponse{ExitCode: 1}
+		}
+		return &runtimeapi.ExecSyncResponse{}
+	})
+	d := l.withUID("uid-1", "i:1")
+	c := &d.Pod.Spec.Containers[0]
+	c.ReadinessProbe.FailureThreshold, c.ReadinessProbe.SuccessThreshold, c.ReadinessProbe.TimeoutSeconds = 1, 1, 1
+	c.LivenessProbe = c.ReadinessProbe.DeepCopy()
+	c.LivenessProbe.Exec.Command = []string{"alive"}
+	isReady := func(a *Agent) bool {
+		pods, err := a.List(t.Context(), []*podspec.Desired{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := pods[0].Status.ContainerStatuses
+		return len(all) == 1 && all[0].Ready && all[0].State.Running != nil
+	}
+	a, stop := l.runBoth(api, files)
+	api.updates <- sources.Update{Pods: []*podspec.Desired{d}}
+	l.until("it is ready", func() bool { return isReady(a) && count("alive") > 0 })
+	var free atomic.Bool
+	var stops atomic.Int32
+	l.server.Fail(runtimetest.Fault{
+		Method: "StopContainer", Times: 1000, Err: status.Error(codes.Unknown, "busy"),
+		Only: func(any) bool { return stops.Add(1) > 0 && !free.Load() },
+	})
+	api.updates <- sources.Update{Pods: []*podspec.Desired{d}, Ending: map[types.UID]int64{"uid-1": 1}}
+	l.until("the end has begun", func() bool {
+		c, err := l.layout.Pod("uid-1").Checkpoint().Read()
+		return err == nil && c.End != nil
+	})
+	alive, ready := count("alive"), count("ok")
+	l.until("its readiness probe runs again", func() bool { return count("ok") > ready+2 })
+	mu.Lock()
+	failing = true
+	mu.Unlock()
+	l.until("it is not ready any more", func() bool { return !isReady(a) })
+	if now := count("alive"); now > alive+1 || states(t, a)["uid-1"] != "Running" {
+		t.Errorf("%d liveness probes since, states %v", now-alive, states(t, a))
+	}
+	stop()
+	ready = count("ok")
+	before := stops.Load()
+	a, stop = l.runBoth(api, files)
+	api.updates <- sources.Update{Pods: []*podspec.Desired{d}, Ending: map[types.UID]int64{"uid-1": 1}}
+	l.until("a stop has failed", func() bool { return stops.Load() > before })
+	free.Store(true)
+	l.untilStates(a, "it has ended", map[types.UID]string{"uid-1": "Failed 143 reclaimed"})
+	if now := count("ok"); now != ready {
+		t.Errorf("a new agent ran %d readiness probes", now-ready)
 	}
 	stop()
 }

@@ -136,8 +136,11 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	case p.pass.Kind == podworkers.End:
 		result := p.result()
 		a.workers.Done(now, uid, result)
-		if result.Ended {
+		if !result.Failed {
+			// No container runs any more (kubelet: SyncTerminatingPod).
 			a.probes.forget(uid)
+		}
+		if result.Ended {
 			a.admitter.wakeWaiting(now)
 		}
 		// Only the disk shows how far the pass came.

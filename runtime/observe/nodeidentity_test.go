@@ -35,14 +35,15 @@ func TestNodeIdentity(t *testing.T) {
 	}
 	for name, changed := range map[string]bool{"n1": false, "n2": true} {
 		want.Name = name
-		if err := f.write(want); err != nil {
+		if err = f.write(want); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := os.Stat(f.path()); err != nil || os.SameFile(before, now) == changed {
-			t.Errorf("%s: %v", name, err)
+		now, statErr := os.Stat(f.path())
+		if statErr != nil || os.SameFile(before, now) == changed {
+			t.Errorf("%s: %v", name, statErr)
 		}
 		want.Name = "n1"
-		if err := f.write(want); err != nil {
+		if err = f.write(want); err != nil {
 			t.Fatal(err)
 		}
 		if before, err = os.Stat(f.path()); err != nil {
