@@ -28,6 +28,9 @@ type Desired struct {
 	// ObjectName.Compare. The other objects belong to the pod alone.
 	Shared []ObjectName `json:"shared,omitempty"`
 	Origin
+	// Unread are the objects whose content is unknown, because the API server has not sent them. Nothing is assumed
+	// about them: also an optional one may exist.
+	Unread map[ObjectName]UnreadError `json:"-"`
 	// Redacted is set if digests replace the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
 	// Stored is set if this is podctl's copy of the manifest that was applied last. It is valid until another manifest
@@ -93,7 +96,7 @@ func New(pod *v1.Pod, source string, written types.UID) *Desired {
 // WithPod returns another pod with the same objects, source and key for digests.
 func (d *Desired) WithPod(pod *v1.Pod) *Desired {
 	other := New(pod, d.Source, "")
-	other.Objects, other.Shared = d.Objects, d.Shared
+	other.Objects, other.Shared, other.Unread = d.Objects, d.Shared, d.Unread
 	if key := d.usedKey(); key != nil {
 		other.UseKey(key)
 	}

@@ -1,7 +1,9 @@
 package podspec
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -16,6 +18,9 @@ type MissingReference struct {
 	// Container is set if the reference is in its environment, Volume if it is in its content.
 	Container, Volume string
 	Path, Detail      string
+	// Status is a kubelet's text for the status and the events of the pod. It is empty for a pod that the API server
+	// does not own, because a kubelet has no such pods.
+	Status string
 }
 
 // KindPod is the kind of pods.
@@ -127,16 +132,19 @@ func (d *Desired) Unresolved() []MissingReference {
 }
 
 // Missing returns the missing parts of a reference: the object, or keys of it. The reference belongs either to a
-// container or to a volume.
+// container or to a volume. An object that was not read yet is missing even if it is optional.
 func (d *Desired) Missing(r Reference, container, volume string) []MissingReference {
+	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
+	if why, is := d.Unread[ObjectName{r.Kind, r.Name}]; is {
+		out.Detail = fmt.Sprintf("%s %s/%s%s is unknown: %s", r.Kind, d.Pod.Namespace, r.Name, out.of(), why.Error())
+		out.Status = out.inVolume(cmp.Or(why.Status, notSynced(r.Kind)))
+		return []MissingReference{out}
+	}
 	if r.Optional {
 		return nil
 	}
-	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
 	if !d.Objects.Has(r.Kind, r.Name) {
-		out.Detail = fmt.Sprintf("%s %s/%s%s is missing: apply a file that has it, or add it with --configmap FILE",
-			r.Kind, d.Pod.Namespace, r.Name, out.of())
-		return []MissingReference{out}
+		return []MissingReference{out.absent(d)}
 	}
 	var missing []MissingReference
 	for _, key := range r.Keys {
@@ -148,9 +156,49 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 		if d.Objects.hasBinary(out) {
 			out.Detail += " in its data; binaryData is for volumes only"
 		}
+		if d.FromCluster() {
+			out.Status = out.noKey(d.Pod.Namespace)
+		}
 		missing = append(missing, out)
 	}
 	return missing
+}
+
+// absent completes a reference to an object that does not exist.
+func (r MissingReference) absent(d *Desired) MissingReference {
+	subject := fmt.Sprintf("%s %s/%s%s", r.Kind, d.Pod.Namespace, r.Name, r.of())
+	if !d.FromCluster() {
+		r.Detail = subject + " is missing: apply a file that has it, or add it with --configmap FILE"
+		return r
+	}
+	r.Detail = subject + " does not exist in the API server"
+	r.Status = r.inVolume(fmt.Sprintf("%s %q not found", strings.ToLower(r.Kind), r.Name))
+	return r
+}
+
+// noKey returns a kubelet's text for a missing key (kubelet: makeEnvironmentVariables, configmap.MakePayload,
+// secret.MakePayload).
+func (r MissingReference) noKey(namespace string) string {
+	switch {
+	case r.Volume == "":
+		return fmt.Sprintf("couldn't find key %s in %s %s/%s", r.Key, r.Kind, namespace, r.Name)
+	case r.Kind == KindSecret:
+		return r.inVolume("references non-existent secret key: " + r.Key)
+	}
+	return r.inVolume("configmap references non-existent config key: " + r.Key)
+}
+
+// inVolume returns a kubelet's text for the volume of a reference. For a container, the text stays as it is.
+func (r MissingReference) inVolume(text string) string {
+	if r.Volume == "" {
+		return text
+	}
+	return fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s", r.Volume, text)
+}
+
+// notSynced returns a kubelet's text for an object that the API server has not sent in time (kubelet: objectCache.Get).
+func notSynced(kind string) string {
+	return "failed to sync " + strings.ToLower(kind) + " cache: timed out waiting for the condition"
 }
 
 // of names the volume of a reference. It is empty for a container, because the message already names that.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
@@ -48,5 +49,63 @@ binaryData: {blob: aGVsbG8=}
 	want := `ConfigMap default/c has no key "blob" in its data; binaryData is for volumes only`
 	if len(missing) != 1 || missing[0].Container != "app" || missing[0].Detail != want {
 		t.Errorf("missing %+v, want the first variable: %s", missing, want)
+	}
+}
+
+// TestMissingInCluster checks a kubelet's texts for the references of a pod of the API server.
+func TestMissingInCluster(t *testing.T) {
+	const env = podspectest.Minimal + "    env: [{name: A, valueFrom: "
+	const volume = podspectest.Minimal + "    volumeMounts: [{name: v, mountPath: /v}]\n  volumes: [{name: v, "
+	const objects = "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n" +
+		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: b}\n"
+	unread := map[podspec.ObjectName]podspec.UnreadError{
+		{Kind: "ConfigMap", Name: "u"}: {Reason: "no answer"}, {Kind: "Secret", Name: "u"}: {Status: "too many"},
+	}
+	for text, want := range map[string]string{
+		env + "{configMapKeyRef: {name: x, key: k}}}]": `configmap "x" not found | ConfigMap default/x does not exist in the API server`,
+		env + "{secretKeyRef: {name: x, key: k}}}]":    `secret "x" not found | Secret default/x does not exist in the API server`,
+		env + "{configMapKeyRef: {name: c, key: k}}}]": `couldn't find key k in ConfigMap default/c | ConfigMap default/c has no key "k"`,
+		env + "{secretKeyRef: {name: s, key: k}}}]":    `couldn't find key k in Secret default/s | Secret default/s has no key "k"`,
+		env + "{configMapKeyRef: {name: u, key: k, optional: true}}}]": "failed to sync configmap cache: timed out waiting for the condition | " +
+			"ConfigMap default/u is unknown: it has not been read from the API server: no answer",
+		env + "{configMapKeyRef: {name: x, key: k, optional: true}}}]": "",
+		volume + "configMap: {name: x}}]": `MountVolume.SetUp failed for volume "v" : configmap "x" not found | ` +
+			"ConfigMap default/x, which volume v names, does not exist in the API server",
+		volume + "configMap: {name: c, items: [{key: k, path: k}]}}]": `MountVolume.SetUp failed for volume "v" : ` +
+			`configmap references non-existent config key: k | ConfigMap default/c has no key "k"`,
+		volume + "secret: {secretName: s, items: [{key: k, path: k}]}}]": `MountVolume.SetUp failed for volume "v" : ` +
+			`references non-existent secret key: k | Secret default/s has no key "k"`,
+		volume + "projected: {sources: [{secret: {name: u}}]}}]": `MountVolume.SetUp failed for volume "v" : too many | ` +
+			"Secret default/u, which volume v names, is unknown: it has not been read from the API server",
+	} {
+		d := podspectest.FromAPI(t, text+objects)
+		d.Unread = unread
+		got := ""
+		for _, r := range d.Unresolved() {
+			got += r.Status + " | " + r.Detail
+		}
+		if got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+// TestUnreadObjects checks that a pod gets to know which of its objects are unknown, and forgets that later.
+func TestUnreadObjects(t *testing.T) {
+	d := podspectest.FromAPI(t, podspectest.Minimal+"    envFrom: [{configMapRef: {name: c}}, {secretRef: {name: s}}]")
+	find := func(known bool) podspec.FindObject {
+		return func(_ string, name podspec.ObjectName) (*podspec.Object, error) {
+			if !known && name.Kind == podspec.KindSecret {
+				return nil, podspec.UnreadError{Reason: "why"}
+			}
+			return nil, nil
+		}
+	}
+	unknown, err := d.WithShared(find(false))
+	if err != nil || len(unknown.Unread) != 1 || len(d.Unread) != 0 {
+		t.Fatalf("%v: %v", err, unknown.Unread)
+	}
+	if known, err := unknown.WithShared(find(true)); err != nil || len(known.Unread) != 0 {
+		t.Errorf("%v: %v", err, known.Unread)
 	}
 }

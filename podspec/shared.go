@@ -1,13 +1,31 @@
 package podspec
 
 import (
+	"errors"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
 )
 
-// FindObject returns a stored object, or nil if there is none.
+// FindObject returns a stored object, or nil if there is none. The error is an UnreadError if nothing is known about the
+// object.
 type FindObject func(namespace string, name ObjectName) (*Object, error)
+
+// UnreadError reports that the API server has not sent an object yet. It has no values of the object.
+type UnreadError struct {
+	// Reason is the cause, if it is known.
+	Reason string
+	// Status is the text for the status and the events of the pod. If empty, it is a kubelet's.
+	Status string
+}
+
+// Error returns the reason.
+func (e UnreadError) Error() string {
+	if e.Reason == "" {
+		return "it has not been read from the API server"
+	}
+	return "it has not been read from the API server: " + e.Reason
+}
 
 // WithShared returns the pod with the current stored objects that its own manifest does not include. They replace those
 // found before, and missing ones are dropped. If the pod names no such object, WithShared looks nothing up. It does not
@@ -19,11 +37,19 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 	own := d.Own()
 	with := own.copied()
 	var shared []ObjectName
+	var unread map[ObjectName]UnreadError
 	for _, name := range ReferredObjects(d.Pod) {
 		if own.Has(name.Kind, name.Name) {
 			continue
 		}
 		found, err := find(d.Pod.Namespace, name)
+		if why := (UnreadError{}); errors.As(err, &why) {
+			if unread == nil {
+				unread = map[ObjectName]UnreadError{}
+			}
+			unread[name] = why
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -32,11 +58,11 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 			shared = append(shared, name)
 		}
 	}
-	if len(shared) == 0 && len(d.Shared) == 0 {
+	if len(shared)+len(d.Shared)+len(unread)+len(d.Unread) == 0 {
 		return d, nil
 	}
 	other := *d
-	other.Objects, other.Shared = with, shared
+	other.Objects, other.Shared, other.Unread = with, shared, unread
 	if d.memo != nil {
 		other.memo = newMemo()
 	}

@@ -103,6 +103,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 		Cgroups:  s.Cgroups,
 		Now:      s.Now,
 		Objects:  s.Objects,
+		Cluster:  objects.Copies{Dir: state.ClusterObjects(s.Layout)},
 		Logs:     s.Logs,
 		Pulls:    s.Pulls,
 		Exits:    observe.NewExits(client),
@@ -136,6 +137,10 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 // ObserveEvents notifies a listener of each event of a pod that this process records. It is called before the first
 // pass.
 func (e *Engine) ObserveEvents(to events.Listener) { e.steps.Recorded, e.Prober.Recorded = to, to }
+
+// UseCluster replaces the objects for pods of the API server, which are the copies that the agent of a node keeps. It is
+// called before the first pass.
+func (e *Engine) UseCluster(p objects.Provider) { e.Observer.UseCluster(p) }
 
 // Plan decides what a pass would do to a pod. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {

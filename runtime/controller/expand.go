@@ -62,7 +62,7 @@ func PodsOf(key state.ObjectKey, applied []state.AppliedPod) []state.AppliedPod 
 func (e *Expander) Expand(ctx context.Context, r *Record, applied []state.AppliedPod) (*workload.Expansion, error) {
 	w := *r.Workload
 	own := PodsOf(r.Key(), applied)
-	template, err := e.Objects.Complete(w.Template)
+	template, err := e.Objects.Complete(ctx, w.Template)
 	if err != nil {
 		return keeping(own), fmt.Errorf("%s: %w", r.Key(), err)
 	}

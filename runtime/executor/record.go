@@ -207,6 +207,15 @@ func delayedSince(h *plan.Hold) time.Time {
 // holdEventEvery is the shortest time between two events for the same hold.
 const holdEventEvery = time.Minute
 
+// holdContainer returns the container that the event of a hold names. For a pod of the API server, which alone has a
+// kubelet's text for a missing object, the event of a volume names none (kubelet: SyncPod, WaitForAttachAndMount).
+func holdContainer(h *plan.Hold) string {
+	if h.Reason == model.FailedMount && h.MissingObject && h.Status != "" {
+		return ""
+	}
+	return h.Container
+}
+
 // recordHold records the hold of a start: a restart delay once while it lasts, and any other hold at most once a
 // minute.
 func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold) {
@@ -227,7 +236,7 @@ func recordHold(r *events.Recorder, at time.Time, pod model.PodRef, h *plan.Hold
 		warn("InspectFailed", h.Container, text)
 		warn("Failed", h.Container, "Error: "+string(h.Reason))
 	case model.FailedMount, model.ProbeStale, model.AppArmor, model.SupplementalGroupsPolicyNotSupported:
-		warn(string(h.Reason), h.Container, text)
+		warn(string(h.Reason), holdContainer(h), text)
 	case model.CreatePodSandboxError:
 		warn("FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+text)
 	case model.CreateContainerConfigError, model.CreateContainerError:

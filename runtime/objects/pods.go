@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"context"
 	"errors"
 
 	"github.com/podctl/podctl/podspec"
@@ -15,9 +16,20 @@ func (s *Store) Pretend(objects []*podspec.Object) {
 	}
 }
 
+// Provider adds to a pod the current objects that it refers to and that its own manifest does not contain. It does not
+// change the pod that it gets. There are two: a Store for podctl's own pods, and the objects of the cluster for those of
+// the API server (Copies, or the watches of an agent). Each returns the pods of the other as they are.
+type Provider interface {
+	Complete(ctx context.Context, d *podspec.Desired) (*podspec.Desired, error)
+}
+
 // Complete adds the stored objects that a pod refers to and that its own manifest does not contain. It reads nothing
 // for a pod without such references. A pod of the API server means the objects of its cluster and gets none of these.
-func (s *Store) Complete(d *podspec.Desired) (*podspec.Desired, error) {
+func (s *Store) Complete(_ context.Context, d *podspec.Desired) (*podspec.Desired, error) {
+	return s.complete(d)
+}
+
+func (s *Store) complete(d *podspec.Desired) (*podspec.Desired, error) {
 	if d != nil && d.FromCluster() {
 		return d, nil
 	}
@@ -44,7 +56,7 @@ func (s *Store) find(namespace string, name podspec.ObjectName) (*podspec.Object
 // Loaded is Complete for a pod of a manifest. It also returns which of the manifest's own objects are also stored. The
 // stored ones do not count.
 func (s *Store) Loaded(d *podspec.Desired) (with *podspec.Desired, hidden []podspec.ObjectName, err error) {
-	if with, err = s.Complete(d); err != nil {
+	if with, err = s.complete(d); err != nil {
 		return nil, nil, err
 	}
 	own := d.Own()

@@ -174,7 +174,7 @@ func TestPodsUseStoredObjects(t *testing.T) {
 	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
 	other := podspectest.Desired(t, strings.Replace(podOf, "NS", "other", 1))
 	complete := func(d *podspec.Desired) *podspec.Desired {
-		with, err := s.Complete(d)
+		with, err := s.Complete(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 	d := podspectest.Desired(t, strings.Replace(podOf, "NS", "default", 1))
 	for _, name := range []string{"", "../../x", "a/b"} {
 		d.Pod.Spec.ImagePullSecrets[0].Name = name
-		if with, err := s.Complete(d); with != d || err != nil {
+		if with, err := s.Complete(t.Context(), d); with != d || err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -253,7 +253,7 @@ func TestPodsOfTheAPIServerUseNoStoredObjects(t *testing.T) {
 	for _, owner := range []string{podspec.OwnerAPI, ""} {
 		d := podspectest.Desired(t, podspectest.WithEnv)
 		d.Owner, d.Objects = owner, podspec.Objects{}
-		with, err := s.Complete(d)
+		with, err := s.Complete(t.Context(), d)
 		if err != nil || with.Objects.IsEmpty() != with.FromCluster() {
 			t.Errorf("owner %q: %+v %v", owner, with.Objects, err)
 		}
@@ -272,11 +272,11 @@ func TestBoundClaimsAreStored(t *testing.T) {
 		return &podspec.Object{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta}, Volume: volume}
 	}
 	put(t, s, claim(nil))
-	if with, err := s.Complete(d); err != nil || with != d {
+	if with, err := s.Complete(t.Context(), d); err != nil || with != d {
 		t.Errorf("%+v %v", with.Objects, err)
 	}
 	put(t, s, claim(&podspec.HostVolume{Name: "v", Path: "/srv"}))
-	with, err := s.Complete(d)
+	with, err := s.Complete(t.Context(), d)
 	if err != nil || !with.SameManifest(d) || with.SameAs(d) || len(with.Shared) != 1 {
 		t.Fatalf("%+v %v", with, err)
 	}

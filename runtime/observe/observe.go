@@ -34,6 +34,8 @@ type World struct {
 	Now     func() time.Time
 	// Objects are the applied ConfigMaps and Secrets; nil for none.
 	Objects *objects.Store
+	// Cluster are the objects for pods of the API server; nil for none.
+	Cluster objects.Provider
 	// Logs are the limits of the logs of containers.
 	Logs logfile.Limits
 	// Pulls is the maximum number of concurrent image pulls; zero means no limit.
@@ -62,6 +64,9 @@ func New(w World, host *Host, digests *Digests) *Observer {
 	})
 	return &Observer{world: w, host: host, digests: digests, taken: taken}
 }
+
+// UseCluster sets the objects for pods of the API server. It is called before the first pass.
+func (o *Observer) UseCluster(p objects.Provider) { o.world.Cluster = p }
 
 // Observe reads everything that a decision about one pod needs. Independent queries run concurrently. Their number does
 // not depend on other pods of the node.
@@ -238,7 +243,7 @@ func resolveInFlight(s *snapshot.Pod) {
 func (o *Observer) Input(
 	ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options,
 ) (*plan.Input, *snapshot.Pod, error) {
-	desired, err := o.withStored(desired)
+	desired, err := o.withObjects(ctx, desired)
 	if err != nil {
 		return nil, nil, err
 	}

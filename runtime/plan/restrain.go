@@ -115,11 +115,12 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 	}
 	for _, missing := range r.Desired.Unresolved() {
 		if missing.Container == ref.Name {
-			h.Message, h.MissingObject = missing.Detail, true
+			h.Message, h.Status, h.MissingObject = missing.Detail, missing.Status, true
 			return h
 		}
-		if missing.Volume != "" && missing.Container == "" {
-			h.Reason, h.Message, h.Unstartable, h.MissingObject = model.FailedMount, missing.Detail, false, true
+		if r.lacksContent(missing) && (!r.createSandbox || !r.Desired.FromCluster()) {
+			h.Reason, h.Message, h.Status = model.FailedMount, missing.Detail, missing.Status
+			h.Unstartable, h.MissingObject = false, true
 			return h
 		}
 	}
@@ -136,6 +137,16 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 		return h
 	}
 	return nil
+}
+
+// lacksContent reports whether no container can start because a volume has no content for a missing object. Once a volume
+// of a pod of the API server was prepared, its containers start with the content that it has, as with a kubelet (kubelet:
+// getUnmountedVolumes).
+func (r *restrainer) lacksContent(missing podspec.MissingReference) bool {
+	if missing.Volume == "" || missing.Container != "" {
+		return false
+	}
+	return !r.Desired.FromCluster() || !r.Observed.Volumes[missing.Volume].Prepared
 }
 
 // fault returns the reason why a step of this pass, or the runtime, would reject a container.
@@ -279,6 +290,9 @@ func (r *restrainer) holdSandbox() []Hold {
 	if fault, known := r.Observed.Faults[""]; known {
 		holds = append(holds, Hold{Reason: fault.Reason, Message: fault.Message, Status: fault.Status})
 	}
+	if r.Desired.FromCluster() {
+		holds = append(holds, r.missingContent()...)
+	}
 	for _, port := range podspec.HostPorts(r.Manifest) {
 		if owner, taken := r.Observed.Ports[port.String()]; taken {
 			message := fmt.Sprintf("%s: hostPort %s is used by %s", port.Path, port, owner)
@@ -287,6 +301,19 @@ func (r *restrainer) holdSandbox() []Hold {
 	}
 	for i := range holds {
 		holds[i].Blocking, holds[i].Recheck = true, recheckRest
+	}
+	return holds
+}
+
+// missingContent holds a pod of the API server while objects of its volumes are missing. Like a kubelet, podctl creates
+// no sandbox before it has prepared all volumes (kubelet: SyncPod, WaitForAttachAndMount).
+func (r *restrainer) missingContent() (holds []Hold) {
+	for _, missing := range r.Desired.Unresolved() {
+		if r.lacksContent(missing) {
+			holds = append(holds, Hold{
+				Reason: model.FailedMount, Message: missing.Detail, Status: missing.Status, MissingObject: true,
+			})
+		}
 	}
 	return holds
 }

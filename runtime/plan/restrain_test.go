@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
@@ -115,6 +116,25 @@ func TestMissingVolumeHoldsAllContainers(t *testing.T) {
 	for _, h := range d.holds {
 		if h.Reason != model.FailedMount || !h.Blocking || h.Unstartable {
 			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// TestVolumesOfAPodInCluster checks when a missing object of a volume holds a pod of the API server: only before the
+// volume was prepared, as with a kubelet, and then the whole pod.
+func TestVolumesOfAPodInCluster(t *testing.T) {
+	for prepared, want := range map[bool]int{false: 1, true: 0} {
+		w := modeltest.New(podspectest.FromAPI(t, podspectest.Minimal+
+			"    volumeMounts: [{name: v, mountPath: /v}]\n  volumes: [{name: v, configMap: {name: none}}]\n"))
+		w.Volumes = map[string]model.Volume{"v": {Prepared: prepared, Digest: "d", Wanted: "d"}}
+		d := decided(w, Options{})
+		if len(d.holds) != want || d.held != !prepared || prepared && len(d.starts) != 1 {
+			t.Errorf("prepared %t: %v", prepared, decisionText(d))
+		}
+		for _, h := range d.holds {
+			if h.Container != "" || h.Status != `MountVolume.SetUp failed for volume "v" : configmap "none" not found` {
+				t.Errorf("%+v", h)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -243,6 +244,9 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]model.Volume {
 		have := s.Volumes[vol.Name]
 		wanted, err := volume.Wanted(c, vol.Name)
 		switch {
+		case err != nil && have.Prepared && desired.FromCluster() && errors.As(err, new(*volume.UnresolvedError)):
+			// As with a kubelet, a volume keeps its content while an object of it is missing.
+			wanted = have.Digest
 		case err != nil:
 			volumes[vol.Name] = model.Volume{}
 			continue

@@ -65,6 +65,13 @@ type Objects struct {
 	dirs map[string]string
 }
 
+// ClusterObjects returns the copies of ConfigMaps and Secrets of the API server.
+func ClusterObjects(l Layout) Objects {
+	return Objects{l, filepath.Join("cluster", "objects"), kindDirs(func(k podspec.Kind) bool {
+		return k.Name == podspec.KindConfigMap || k.Name == podspec.KindSecret
+	})}
+}
+
 func (s Objects) dir(names ...string) string {
 	return filepath.Join(append([]string{s.layout.Root, s.name}, names...)...)
 }

@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apiresource "k8s.io/kubernetes/pkg/api/v1/resource"
 	"k8s.io/kubernetes/pkg/fieldpath"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // selection defines which keys of an object become files, and the paths and modes of these files.
@@ -27,7 +29,7 @@ func (s selection) isOptional() bool { return s.optional != nil && *s.optional }
 func (c collector) configMap(name string, s selection) (map[string]File, error) {
 	object := c.Desired.Objects.ConfigMaps[name]
 	if object == nil {
-		return s.absent("ConfigMap", name)
+		return c.absent(s, "ConfigMap", name)
 	}
 	data := make(map[string][]byte, len(object.Data)+len(object.BinaryData))
 	for key, text := range object.Data {
@@ -42,7 +44,7 @@ func (c collector) configMap(name string, s selection) (map[string]File, error) 
 func (c collector) secret(name string, s selection) (map[string]File, error) {
 	object := c.Desired.Objects.Secrets[name]
 	if object == nil {
-		return s.absent("Secret", name)
+		return c.absent(s, "Secret", name)
 	}
 	data := maps.Clone(object.Data)
 	if data == nil {
@@ -54,9 +56,10 @@ func (c collector) secret(name string, s selection) (map[string]File, error) {
 	return s.take("Secret", name, data)
 }
 
-// absent returns an error unless the object is optional. The volume of a missing optional object is empty.
-func (s selection) absent(kind, name string) (map[string]File, error) {
-	if s.isOptional() {
+// absent returns an error unless the object is optional. The volume of a missing optional object is empty. Nothing is
+// known about an object that was not read yet.
+func (c collector) absent(s selection, kind, name string) (map[string]File, error) {
+	if _, unread := c.Desired.Unread[podspec.ObjectName{Kind: kind, Name: name}]; s.isOptional() && !unread {
 		return nil, nil
 	}
 	return nil, &UnresolvedError{Path: s.path + "." + s.nameField, Kind: kind, Name: name}

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // contentOf returns the content of a pod's only volume.
@@ -270,5 +272,20 @@ func TestDigestSeesEveryDifference(t *testing.T) {
 	}
 	if other := seen[Digest(base())]; other != "the base" {
 		t.Error("the digest of the same content differs")
+	}
+}
+
+// TestUnreadObjectsAreNotEmpty checks that an optional object that the API server has not sent is no empty volume, so
+// that podctl removes no files.
+func TestUnreadObjectsAreNotEmpty(t *testing.T) {
+	source := configMap()
+	source.Name, source.Optional = "absent", new(true)
+	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{ConfigMap: source}})
+	if files, err := content(c, 0); err != nil || len(files) > 0 {
+		t.Errorf("an absent object: %v %v", files, err)
+	}
+	c.Desired.Unread = map[podspec.ObjectName]podspec.UnreadError{{Kind: podspec.KindConfigMap, Name: "absent"}: {}}
+	if _, err := content(c, 0); !errors.As(err, new(*UnresolvedError)) {
+		t.Errorf("an unread object: %v", err)
 	}
 }

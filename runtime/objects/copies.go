@@ -1,0 +1,104 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// Copies are the last known ConfigMaps and Secrets of the API server that pods on this node refer to. The agent of a
+// node keeps them for a start without the API server. All other commands read them, so that a plan uses the objects that
+// the agent uses.
+type Copies struct{ Dir state.Objects }
+
+// absent is the content of a file that records that the API server does not have the object.
+var absent = []byte("null\n")
+
+// Complete adds the copies that a pod of the API server refers to. It returns other pods as they are.
+func (c Copies) Complete(_ context.Context, d *podspec.Desired) (*podspec.Desired, error) {
+	if d == nil || !d.FromCluster() {
+		return d, nil
+	}
+	return d.WithShared(func(namespace string, name podspec.ObjectName) (*podspec.Object, error) {
+		if !InCluster(name.Kind) {
+			return nil, nil
+		}
+		found, known, err := c.Find(state.ObjectKey{Namespace: namespace, Kind: name.Kind, Name: name.Name})
+		if err == nil && !known {
+			err = podspec.UnreadError{}
+		}
+		return found, err
+	})
+}
+
+// InCluster reports whether objects of a kind are read from the API server.
+func InCluster(kind string) bool { return kind == podspec.KindConfigMap || kind == podspec.KindSecret }
+
+// CanExist reports whether an object can have this name. A pod may name another.
+func (c Copies) CanExist(key state.ObjectKey) bool {
+	_, err := c.Dir.Path(key)
+	return err == nil && len(validation.IsDNS1123Subdomain(key.Name)) == 0
+}
+
+// Find returns the copy of an object. It is nil if the API server does not have the object. known is false if there is no
+// copy, or if it is damaged: then nothing is known about the object. No object has an invalid name.
+func (c Copies) Find(key state.ObjectKey) (found *podspec.Object, known bool, err error) {
+	if !c.CanExist(key) {
+		return nil, true, nil
+	}
+	text, err := c.Dir.Read(key)
+	switch {
+	case err != nil || text == nil:
+		return nil, false, err
+	case bytes.Equal(text, absent):
+		return nil, true, nil
+	}
+	found, err = decode(key, text)
+	if errors.Is(err, state.ErrDamaged) {
+		return nil, false, nil // The agent replaces it with the next answer of the API server.
+	}
+	return found, err == nil, err
+}
+
+// Keep replaces the copy of an object. A nil object records that the API server does not have it. The caller is the only
+// process that writes copies, and makes one call at a time.
+func (c Copies) Keep(key state.ObjectKey, o *podspec.Object) error {
+	text := absent
+	if o != nil {
+		var err error
+		if text, err = encode(o); err != nil {
+			return fmt.Errorf("storing the copy of %s: %w", key, err)
+		}
+	}
+	return c.Dir.Write(key, text)
+}
+
+// Normal returns an object as a copy has it: without the fields that pods do not depend on.
+func Normal(o *podspec.Object) *podspec.Object { return normal(o) }
+
+// Same reports whether two normal objects are equal. Nil stands for no object.
+func Same(a, b *podspec.Object) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return equality.Semantic.DeepEqual(a.API(), b.API())
+}
+
+// Size returns the size of a normal object in its copy, in bytes. It is zero for no object.
+func Size(o *podspec.Object) int {
+	if o == nil {
+		return 0
+	}
+	text, err := encode(o)
+	if err != nil {
+		return 0
+	}
+	return len(text)
+}

@@ -1,0 +1,112 @@
+package objects
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+func newCopies(t *testing.T) Copies {
+	t.Helper()
+	return Copies{state.ClusterObjects(state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()})}
+}
+
+// TestCopies checks that copies are kept for their owner only, that an object that the API server does not have differs
+// from an unknown one, and that nothing is assumed about a damaged copy.
+func TestCopies(t *testing.T) {
+	c, o := newCopies(t), secret("login", "pass")
+	o.Secret.UID, o.Secret.ResourceVersion = "u", "7"
+	key := KeyOf(o)
+	if found, known, err := c.Find(key); found != nil || known || err != nil {
+		t.Errorf("no copy: %v %t %v", found, known, err)
+	}
+	if err := c.Keep(key, Normal(o)); err != nil {
+		t.Fatal(err)
+	}
+	found, known, err := c.Find(key)
+	if err != nil || !known || string(found.Secret.Data["key"]) != "pass" || found.Secret.UID != "" {
+		t.Errorf("%+v %t %v", found, known, err)
+	}
+	if !Same(found, Normal(o)) || Same(found, Normal(secret("login", "other"))) || Same(found, nil) || !Same(nil, nil) {
+		t.Error("equal objects differ, or different ones are equal")
+	}
+	path, err := c.Dir.Path(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 || int64(Size(found)) != info.Size() {
+		t.Errorf("%v %v", info, err)
+	}
+	if err = c.Keep(key, nil); err != nil {
+		t.Fatal(err)
+	}
+	if found, known, err = c.Find(key); found != nil || !known || err != nil {
+		t.Errorf("an absent object: %v %t %v", found, known, err)
+	}
+	if err = os.WriteFile(path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if found, known, err = c.Find(key); found != nil || known || err != nil {
+		t.Errorf("a damaged copy: %v %t %v", found, known, err)
+	}
+}
+
+// TestCopyNamesThatCannotExist checks that a name of a pod that no object can have is no path, and counts as absent.
+func TestCopyNamesThatCannotExist(t *testing.T) {
+	c := newCopies(t)
+	for _, name := range []string{"", ".", "..", "../x", "A", "a b", "a/b", "a\nb", strings.Repeat("a", 254)} {
+		key := state.ObjectKey{Namespace: "default", Kind: podspec.KindSecret, Name: name}
+		if found, known, err := c.Find(key); found != nil || !known || err != nil {
+			t.Errorf("%q: %v %t %v", name, found, known, err)
+		}
+	}
+	key := state.ObjectKey{Namespace: "default", Kind: podspec.KindService, Name: "a"}
+	if err := c.Keep(key, nil); err == nil {
+		t.Error("a Service is kept")
+	}
+}
+
+// TestEachPodUsesItsOwnObjects checks that a pod of the API server uses only copies, and any other pod only the store.
+func TestEachPodUsesItsOwnObjects(t *testing.T) {
+	s := newStore(t)
+	c := Copies{state.ClusterObjects(s.locker.Layout)}
+	put(t, s, configMap("both", "key", "store"), configMap("store", "key", "store"))
+	for _, name := range []string{"both", "copy"} {
+		if err := c.Keep(KeyOf(configMap(name)), configMap(name, "key", "copy")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Keep(KeyOf(configMap("absent")), nil); err != nil {
+		t.Fatal(err)
+	}
+	const text = podspectest.Minimal + "    envFrom: [{configMapRef: {name: both}}, {configMapRef: {name: store}}, " +
+		"{configMapRef: {name: copy}}, {configMapRef: {name: absent}}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: p}}]\n"
+	for _, load := range []func(testing.TB, string) *podspec.Desired{podspectest.Desired, podspectest.FromAPI} {
+		d := load(t, text)
+		want := map[bool]string{false: "both=store store=store", true: "both=copy copy=copy store?"}[d.FromCluster()]
+		with := d
+		for _, p := range []Provider{s, c} {
+			var err error
+			if with, err = p.Complete(t.Context(), with); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got []string
+		for name, cm := range with.Objects.ConfigMaps {
+			got = append(got, name+"="+cm.Data["key"])
+		}
+		for name := range with.Unread {
+			got = append(got, name.Name+"?")
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want {
+			t.Errorf("owner %q: %q, want %q", d.Owner, got, want)
+		}
+	}
+}
