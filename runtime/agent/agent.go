@@ -207,6 +207,11 @@ func (a *Agent) watch(ctx context.Context) {
 // Evictions returns the interface through which a manager evicts pods.
 func (a *Agent) Evictions() eviction.Pods { return a.evictor }
 
+// WakePod requests a pass of a pod. It is safe for concurrent use.
+func (s *loopState) WakePod(ctx context.Context, uid types.UID) {
+	s.inbox.post(ctx, func() { s.wakePod(uid) })
+}
+
 // KeptPods returns the pods that are kept, or none once the agent has ended. It is safe for concurrent use.
 func (s *loopState) KeptPods(ctx context.Context) []model.PodRef {
 	refs, _ := call(ctx, s.inbox, func() []model.PodRef {

@@ -20,6 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apievents"
 	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/cluster/pods"
+	"github.com/podctl/podctl/runtime/cluster/references"
 	"github.com/podctl/podctl/runtime/cluster/statuses"
 	"github.com/podctl/podctl/runtime/kubeletapi"
 	"github.com/podctl/podctl/runtime/model"
@@ -32,10 +33,11 @@ type node struct {
 	*daemon.ClusterSettings
 	member *daemon.Member
 
-	client   *cluster.Client
-	source   *pods.Source
-	statuses *statuses.Manager
-	events   *apievents.Sender
+	client     *cluster.Client
+	source     *pods.Source
+	statuses   *statuses.Manager
+	events     *apievents.Sender
+	references *references.References
 	// listener is the port of the node's server.
 	listener     net.Listener
 	certificates kubeletapi.Certificates
@@ -79,6 +81,8 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	n.statuses = statuses.New(statuses.Settings{
 		Pods: n, Copies: n.source, Sender: statuses.NewClient(client.CoreV1()), Log: m.Log,
 	})
+	n.references = n.newReferences(ctx)
+	m.Engine.UseCluster(n.references)
 	events, err := apievents.NewClient(client.Config)
 	if err != nil {
 		return nil, err
@@ -113,8 +117,17 @@ func (n *node) isKnown(uid types.UID) bool {
 // Source returns the source of the pods of the API server.
 func (n *node) Source() sources.Source { return n.source }
 
-// HandleEvent marks the pod of an event: its status may have changed.
-func (n *node) HandleEvent(_ context.Context, e *agent.Event) { n.statuses.Mark(e.Pod.UID) }
+// HandleEvent marks the pod of an event: its status may have changed. The objects of a pod that has ended are not watched
+// any longer.
+func (n *node) HandleEvent(_ context.Context, e *agent.Event) {
+	n.statuses.Mark(e.Pod.UID)
+	switch {
+	case e.Kind == agent.Ended:
+		n.references.Forget(e.Pod.UID)
+	case e.Kind == agent.Passed && e.Changed:
+		n.references.NotePass(e.Pod.UID)
+	}
+}
 
 // errStarting is the error of a request before the agent runs.
 var errStarting = errors.New("the agent is starting")
@@ -196,6 +209,7 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { manager.Run(ctx) })
 	parts.Go(func() { n.statuses.Run(ctx) })
 	parts.Go(func() { n.events.Run(ctx) })
+	parts.Go(func() { n.references.Run(ctx) })
 	return server.Serve(ctx, n.listener)
 }
 

@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/references"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// newReferences returns the ConfigMaps and Secrets for pods of the API server.
+func (n *node) newReferences(ctx context.Context) *references.References {
+	layout, watcher := n.member.Layout, references.Watcher{Client: n.client.CoreV1().RESTClient()}
+	return references.New(references.Settings{
+		Copies: objects.Copies{Dir: state.ClusterObjects(layout)}, Watch: watcher.Watch,
+		Stored: n.storedPods, HasEnded: n.hasEnded, Now: n.member.Now, Log: n.member.Log,
+		Wake: func(uid types.UID) {
+			if a := n.agent.Load(); a != nil {
+				a.WakePod(ctx, uid)
+			}
+		},
+	})
+}
+
+// storedPods returns the pods of the API server with a checkpoint. ok is false if a checkpoint cannot be read.
+func (n *node) storedPods() (pods []*podspec.Desired, ok bool) {
+	applied, unreadable, err := state.Applied(n.member.Layout)
+	if err != nil {
+		n.member.Log.Warn("cannot read the records of pods", "error", err.Error())
+	}
+	for _, p := range applied {
+		if p.Desired.FromCluster() {
+			pods = append(pods, p.Desired)
+		}
+	}
+	return pods, err == nil && len(unreadable) == 0
+}
+
+// hasEnded reports whether a pod has ended for good, or is about to. An unreadable record counts as one of a running pod.
+func (n *node) hasEnded(uid types.UID) bool {
+	c, err := n.member.Layout.Pod(uid).Checkpoint().Read()
+	return err == nil && (c.Leaving() != nil || c.Completion != nil || c.Rejection != nil || c.Eviction != nil)
+}

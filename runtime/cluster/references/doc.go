@@ -1,0 +1,10 @@
+// Package references provides the ConfigMaps and Secrets of the API server to the passes of its pods (kubelet:
+// util/manager, the watch-based manager).
+//
+// The input is the pods of passes. The output is, for each object that they name, one watch of just this object, the
+// pod with its current objects, and a copy on disk for a start without the API server. A pod whose volumes have a
+// changed object, and a pod that waits for one, is woken; its pass makes the change.
+//
+// A table (table.go) records which pods name which objects. It has no clock, goroutine or connection. A node may not list
+// the objects of a namespace, so every request has the name of one object.
+package references

@@ -1,0 +1,30 @@
+package references
+
+import (
+	"errors"
+	"net"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
+)
+
+// reasonOf returns the reason why the API server did not send an object, for messages. It leaves out errors of decoders,
+// which may repeat a part of a Secret.
+func reasonOf(err error) string {
+	limit, status, network := limitError{}, apierrors.APIStatus(nil), net.Error(nil)
+	switch {
+	case errors.As(err, &limit):
+		return limit.text
+	case errors.As(err, &status), errors.As(err, new(*url.Error)), errors.As(err, &network),
+		errors.As(err, new(*apierror.PageError)):
+		return apierror.Text(err)
+	}
+	return "the answer cannot be decoded"
+}
+
+// limitError reports an object that is too large.
+type limitError struct{ text string }
+
+func (e limitError) Error() string { return e.text }

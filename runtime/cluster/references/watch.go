@@ -1,0 +1,128 @@
+package references
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+const (
+	// shortestWatch is the shortest time after which the API server may end a watch (kubelet: NewObjectCache).
+	shortestWatch = 30 * time.Minute
+	// firstPause and longestPause are the pauses between two tries. Right after a pod was bound to this node, the API
+	// server may refuse its objects for a moment.
+	firstPause, longestPause = 200 * time.Millisecond, 10 * time.Second
+)
+
+// Watcher watches objects of the API server.
+type Watcher struct {
+	// Client is the REST client of core/v1.
+	Client cache.Getter
+}
+
+// Watch watches one ConfigMap or Secret until the context ends. It requests only this object: a node may not list the
+// others of its namespace.
+func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink *Sink) {
+	resource, example := "configmaps", runtime.Object(&v1.ConfigMap{})
+	if key.Kind == podspec.KindSecret {
+		resource, example = "secrets", &v1.Secret{}
+	}
+	lw := cache.NewListWatchFromClient(
+		w.Client, resource, key.Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name))
+	list, begin := lw.ListWithContextFunc, lw.WatchFuncWithContext
+	fail := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			sink.Fail(err)
+		}
+	}
+	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		found, err := list(ctx, o)
+		fail(err)
+		return found, err
+	}
+	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+		begun, err := begin(ctx, o)
+		fail(err)
+		return begun, err
+	}
+	cache.NewReflectorWithOptions(lw, example, &receiver{key: key, sink: sink}, cache.ReflectorOptions{
+		Name: key.String(), MinWatchTimeout: shortestWatch,
+		Backoff: &wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 1},
+	}).RunWithContext(ctx)
+}
+
+// receiver passes what a reflector receives to a sink. It ignores other objects.
+type receiver struct {
+	key  state.ObjectKey
+	sink *Sink
+}
+
+var _ cache.ReflectorStore = (*receiver)(nil)
+
+// Add sets a new object.
+func (t *receiver) Add(obj any) error { return t.Update(obj) }
+
+// Update sets an object that has changed.
+func (t *receiver) Update(obj any) error {
+	o, err := t.object(obj)
+	if err == nil && o != nil {
+		t.sink.Set(o)
+	}
+	return err
+}
+
+// Delete records that the object is gone.
+func (t *receiver) Delete(obj any) error {
+	o, err := t.object(obj)
+	if err == nil && o != nil {
+		t.sink.Set(nil)
+	}
+	return err
+}
+
+// Replace sets the object of a list, or records that there is none.
+func (t *receiver) Replace(list []any, _ string) error {
+	for _, obj := range list {
+		o, err := t.object(obj)
+		if err != nil {
+			return err
+		}
+		if o != nil {
+			t.sink.Set(o)
+			return nil
+		}
+	}
+	t.sink.Set(nil)
+	return nil
+}
+
+// Resync does nothing, because there is no resync period.
+func (t *receiver) Resync() error { return nil }
+
+// object converts an object of the API server. It returns nil for another than the watched one.
+func (t *receiver) object(obj any) (*podspec.Object, error) {
+	var o *podspec.Object
+	switch found := obj.(type) {
+	case *v1.ConfigMap:
+		o = &podspec.Object{ConfigMap: found}
+	case *v1.Secret:
+		o = &podspec.Object{Secret: found}
+	default:
+		return nil, fmt.Errorf("the API server sent %T instead of a %s", obj, t.key.Kind)
+	}
+	if meta := o.Meta(); o.Kind() != t.key.Kind || meta.Name != t.key.Name || meta.Namespace != t.key.Namespace {
+		return nil, nil
+	}
+	return o, nil
+}

@@ -1,0 +1,176 @@
+package references
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/objects"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// server is an API server with one namespace of Secrets. It streams the events that the test sends.
+type server struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	requests []string
+	secrets  []v1.Secret
+	events   chan any
+	refuse   bool
+}
+
+func newServer(t *testing.T, secrets ...v1.Secret) *server {
+	s := &server{secrets: secrets, events: make(chan any)}
+	s.Server = httptest.NewServer(http.HandlerFunc(s.serve))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.URL.Path+" "+r.URL.Query().Get("fieldSelector"))
+	refuse := s.refuse
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	switch {
+	case refuse:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no","code":403}`))
+	case r.URL.Query().Get("watch") != "true":
+		_ = json.NewEncoder(w).Encode(v1.SecretList{
+			TypeMeta: metav1.TypeMeta{Kind: "SecretList", APIVersion: "v1"},
+			ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: s.secrets,
+		})
+	case r.URL.Query().Get("sendInitialEvents") == "true":
+		// An API server without WatchList.
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+	default:
+		s.stream(w, r)
+	}
+}
+
+func (s *server) stream(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusOK)
+	w.(http.Flusher).Flush() // a test server's writer is one
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case e := <-s.events:
+			_ = json.NewEncoder(w).Encode(e)
+			w.(http.Flusher).Flush() // as above
+		}
+	}
+}
+
+func secretNamed(name, value, version string) v1.Secret {
+	return v1.Secret{
+		TypeMeta:   metav1.TypeMeta{Kind: "Secret", APIVersion: "v1"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, ResourceVersion: version},
+		Data:       map[string][]byte{"key": []byte(value)},
+	}
+}
+
+// TestWatch checks that a watch requests one object only, reports its changes, and ignores other objects.
+func TestWatch(t *testing.T) {
+	s := newServer(t, secretNamed("other", "no", "1"), secretNamed("one", "first", "2"))
+	set, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	woken := make(chan types.UID)
+	l := newLab(t, t.TempDir())
+	l.settings.Watch = Watcher{Client: set.CoreV1().RESTClient()}.Watch
+	l.settings.Wake = func(uid types.UID) { woken <- uid }
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx)
+	}()
+	defer func() {
+		stop()
+		s.CloseClientConnections()
+		<-ended
+	}()
+	d := podWith("1", "", "")
+	vol := v1.Volume{Name: "v"}
+	vol.Secret = &v1.SecretVolumeSource{SecretName: "one"}
+	d.Pod.Spec.Volumes = []v1.Volume{vol}
+	value := func() string {
+		with, err := l.Complete(ctx, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if one := with.Objects.Secrets["one"]; one != nil {
+			return string(one.Data["key"])
+		}
+		return "absent"
+	}
+	if got := value(); got != "first" {
+		t.Errorf("after the list: %q", got)
+	}
+	s.events <- map[string]any{"type": "MODIFIED", "object": secretNamed("other", "no", "6")}
+	s.events <- map[string]any{"type": "MODIFIED", "object": secretNamed("one", "second", "7")}
+	if uid := <-woken; uid != "1" || value() != "second" {
+		t.Errorf("after a change: %s, %q", uid, value())
+	}
+	s.events <- map[string]any{"type": "DELETED", "object": secretNamed("one", "second", "8")}
+	if <-woken; value() != "absent" {
+		t.Errorf("after the deletion: %q", value())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, got := range s.requests {
+		if got != "/api/v1/namespaces/a/secrets metadata.name=one" {
+			t.Errorf("requested is %q", got)
+		}
+	}
+	copies := objects.Copies{Dir: state.ClusterObjects(l.layout)}
+	key := state.ObjectKey{Namespace: "a", Kind: podspec.KindSecret, Name: "one"}
+	if o, known, err := copies.Find(key); o != nil || !known || err != nil {
+		t.Errorf("the copy: %v %t %v", o, known, err)
+	}
+}
+
+// TestRefusedWatch checks that a pod reports why an object cannot be read.
+func TestRefusedWatch(t *testing.T) {
+	s := newServer(t)
+	s.refuse = true
+	set, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t, t.TempDir())
+	l.settings.Watch = Watcher{Client: set.CoreV1().RESTClient()}.Watch
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.Run(ctx)
+	}()
+	defer func() {
+		stop()
+		<-ended
+	}()
+	with, err := l.Complete(ctx, podWith("1", "one", ""))
+	why := with.Unread[podspec.ObjectName{Kind: podspec.KindConfigMap, Name: "one"}]
+	if err != nil || why.Reason != "no" && why.Reason == "" {
+		t.Errorf("%v %+v", err, with.Unread)
+	}
+}
