@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/proof"
 	"github.com/podctl/podctl/runtime/service"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -56,7 +58,10 @@ func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string
 		return nil, err
 	}
 	in := p.ContainerInput
-	known := x.services()
+	known, err := x.services()
+	if err != nil {
+		return nil, err
+	}
 	in.Container, in.Attempt, in.PodIPs, in.Services = ref, attempt, ips, known.Variables(x.desired.Pod)
 	if in.Files, err = proof.EnvFiles(p.Volumes, ref, ""); err != nil {
 		return nil, err
@@ -96,16 +101,28 @@ func (x *subject) writeHosts(ips []string, known service.Known) error {
 
 // services returns the Services for the environment and hosts of containers. They are derived from stored data, and
 // hosts files are rewritten when it changes. If it cannot be read, the container starts without Services. A pod of the
-// API server gets none of podctl's own Services.
-func (x *subject) services() service.Known {
+// API server gets those of its cluster and none of podctl's own.
+func (x *subject) services() (service.Known, error) {
 	if x.desired.FromCluster() {
-		return service.Known{}
+		return x.clusterServices()
 	}
 	text, err := x.layout.ServiceNames().Read()
 	if err != nil {
-		return service.Known{}
+		return service.Known{}, nil
 	}
-	return service.DecodeKnown(text)
+	return service.DecodeKnown(text), nil
+}
+
+// errServicesUnread is a kubelet's error of a container that starts before the Services of the cluster were read.
+var errServicesUnread = errors.New("services have not yet been read at least once, cannot construct envvars")
+
+// clusterServices returns the Services of the cluster as last read.
+func (x *subject) clusterServices() (service.Known, error) {
+	text, err := state.ClusterServices(x.layout).Read()
+	if err == nil && text == nil {
+		err = errServicesUnread
+	}
+	return service.DecodeKnown(text), err
 }
 
 // terminationLog creates a file for the termination message of a container. It removes files of starts that were killed

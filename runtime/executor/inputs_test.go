@@ -54,23 +54,36 @@ func TestIDAllocationCanBeCanceled(t *testing.T) {
 	}
 }
 
-// TestServicesOfPods checks that a container gets podctl's own Services, unless the API server owns its pod.
+// TestServicesOfPods checks that a container gets podctl's own Services, or those of the cluster if the API server owns
+// its pod. Such a container does not start before the cluster's Services were read.
 func TestServicesOfPods(t *testing.T) {
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-	known := service.Known{Links: map[string]map[string]string{"default": {"WEB_SERVICE_HOST": "10.96.0.1"}}}
-	text, err := known.Encode()
-	if err = errors.Join(err, layout.Prepare()); err != nil {
+	if err := layout.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	if err = layout.ServiceNames().Write(text); err != nil {
-		t.Fatal(err)
+	write := func(file state.ServiceFile, host string) {
+		t.Helper()
+		known := service.Known{Links: map[string]map[string]string{"default": {"WEB_SERVICE_HOST": host}}}
+		text, err := known.Encode()
+		if err = errors.Join(err, file.Write(text)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for owner, want := range map[string]int{"": 1, podspec.OwnerAPI: 0} {
+	host := func(owner string) string {
 		d := loadPod(t, pathFromFile)
 		d.Owner = owner
-		x := &subject{Executor: &Executor{layout: layout}, desired: d}
-		if got := x.services().Variables(d.Pod); len(got) != want {
-			t.Errorf("%q: %v", owner, got)
+		known, err := (&subject{Executor: &Executor{layout: layout}, desired: d}).services()
+		if err != nil {
+			return err.Error()
 		}
+		return known.Variables(d.Pod)["WEB_SERVICE_HOST"]
+	}
+	write(layout.ServiceNames(), "10.96.0.1")
+	if got := host("") + " " + host(podspec.OwnerAPI); got != "10.96.0.1 "+errServicesUnread.Error() {
+		t.Error(got)
+	}
+	write(state.ClusterServices(layout), "10.0.0.1")
+	if got := host("") + " " + host(podspec.OwnerAPI); got != "10.96.0.1 10.0.0.1" {
+		t.Error(got)
 	}
 }

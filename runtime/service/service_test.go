@@ -414,3 +414,41 @@ func TestEndpointDocuments(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestVariablesInCluster checks the variables that a pod of a cluster gets: those of its namespace if it requests links,
+// and always those of default/kubernetes, unless its namespace has a Service of that name.
+func TestVariablesInCluster(t *testing.T) {
+	one := func(namespace, name, ip string) *v1.Service {
+		return &v1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			Spec:       v1.ServiceSpec{ClusterIP: ip, Ports: []v1.ServicePort{{Port: 443}}},
+		}
+	}
+	known := InCluster([]*v1.Service{
+		one("default", "kubernetes", "10.0.0.1"), one("default", "web", "10.0.0.2"), one("a", "web", "10.0.0.3"),
+		one("b", "kubernetes", "10.0.0.4"), one("a", "headless", "None"),
+	})
+	for _, c := range []struct {
+		namespace string
+		links     bool
+		want      string
+	}{
+		{"default", true, "10.0.0.1 10.0.0.2 "},
+		{"default", false, "10.0.0.1  "},
+		{"a", true, "10.0.0.1 10.0.0.3 "},
+		{"a", false, "10.0.0.1  "},
+		{"b", true, "10.0.0.4  "},
+		{"none", true, "10.0.0.1  "},
+	} {
+		p := pod("p", "")
+		p.Namespace, p.Spec.EnableServiceLinks = c.namespace, &c.links
+		v := known.Variables(p)
+		got := v["KUBERNETES_SERVICE_HOST"] + " " + v["WEB_SERVICE_HOST"] + " " + v["HEADLESS_SERVICE_HOST"]
+		if got != c.want {
+			t.Errorf("%s, links %t: %q, want %q", c.namespace, c.links, got, c.want)
+		}
+	}
+	if len(known.Variables(pod("p", ""))) == 0 || len(known.Always) == 0 || known.Always["WEB_SERVICE_HOST"] != "" {
+		t.Errorf("%v", known.Always)
+	}
+}

@@ -21,6 +21,12 @@ func (l Layout) ServiceNames() ServiceFile {
 	return ServiceFile{l, "services.json", "the names of Services"}
 }
 
+// ClusterServices returns the file with the variables of the Services of a cluster. It exists once the agent of a node has
+// read the Services.
+func ClusterServices(l Layout) ServiceFile {
+	return ServiceFile{l, filepath.Join("cluster", "services.json"), "the variables of the cluster's Services"}
+}
+
 // Localnet returns the file with the network interfaces on which podctl has set route_localnet.
 func (l Layout) Localnet() ServiceFile {
 	return ServiceFile{l, "localnet.json", "the interfaces with route_localnet"}
@@ -36,7 +42,9 @@ const servicesMax = 32 << 20
 func (s ServiceFile) Path() string { return filepath.Join(s.layout.Root, s.name) }
 
 // unfinished is the temporary file for writing.
-func (s ServiceFile) unfinished() string { return filepath.Join(s.layout.Root, "."+s.name) }
+func (s ServiceFile) unfinished() string {
+	return filepath.Join(filepath.Dir(s.Path()), "."+filepath.Base(s.name))
+}
 
 // Read reads the file. It returns nil if there is none.
 func (s ServiceFile) Read() ([]byte, error) {

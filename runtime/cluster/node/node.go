@@ -210,6 +210,10 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.statuses.Run(ctx) })
 	parts.Go(func() { n.events.Run(ctx) })
 	parts.Go(func() { n.references.Run(ctx) })
+	services := references.Services{
+		Client: n.client.CoreV1().RESTClient(), File: state.ClusterServices(n.member.Layout), Log: n.member.Log,
+	}
+	parts.Go(func() { services.Run(ctx) })
 	return server.Serve(ctx, n.listener)
 }
 
