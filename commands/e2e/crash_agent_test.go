@@ -38,6 +38,7 @@ func agentCrashes() map[string]crash {
 	} {
 		all[name] = crash{Shape: s, args: []string{"agent", "--eviction=false", "SOURCE"}, agent: true}
 	}
+	maps.Copy(all, nodeCrashes())
 	return all
 }
 
@@ -87,6 +88,7 @@ func TestAgentCrashMatrix(t *testing.T) {
 		if testing.Short() {
 			some = some[1:4]
 		}
+		some = append(some, "node: replace", "node: delete with hooks")
 		maps.DeleteFunc(all, func(name string, _ crash) bool { return !slices.Contains(some, name) })
 	}
 	// Agents wait more than commands, because agentCalm takes seconds. So more of them run at once than the processors
@@ -234,7 +236,13 @@ func isOfAgent(line string) bool {
 // deletePod deletes the pod the way the crash does: with a command, or with an agent whose manifest is removed.
 func (l *crashLab) deletePod() {
 	l.t.Helper()
-	if !l.crash.agent {
+	switch {
+	case l.crash.api:
+		l.cluster.server.End("default", "web", 30)
+		l.goal = nil
+		l.again()
+		return
+	case !l.crash.agent:
 		l.must("delete", "-f", "MANIFEST")
 		return
 	}

@@ -1,0 +1,384 @@
+package apitest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Cluster is an API server with one node, in the memory of a test. It stores pods, the Node, leases and events, and
+// answers lists, watches and changes as an API server does. It checks nothing else.
+type Cluster struct {
+	mu      sync.Mutex
+	version int
+	objects map[string]object
+	changes []change
+	// changed is closed and replaced with each change.
+	changed chan struct{}
+
+	calls        []string
+	disturbances []*Disturbance
+}
+
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// change is an event of a watch.
+type change struct {
+	version    int
+	collection string
+	kind       string
+	object     object
+}
+
+// Disturbance changes one call, such as "PATCH pods/status".
+type Disturbance struct {
+	Call string
+	// Nth counts the calls after Disturb; 1 is the next.
+	Nth int
+	// Before is called before the call is handled, and After when it was. They may end the client. Lose ends the
+	// connection without an answer, although the call was handled.
+	Before, After func()
+	Lose          bool
+}
+
+// NewCluster returns a cluster without objects.
+func NewCluster() *Cluster {
+	return &Cluster{version: 1, objects: map[string]object{}, changed: make(chan struct{})}
+}
+
+// Disturb adds a disturbance.
+func (c *Cluster) Disturb(d Disturbance) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disturbances = append(c.disturbances, &d)
+}
+
+// Calm removes all disturbances.
+func (c *Cluster) Calm() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disturbances = nil
+}
+
+// Calls returns the calls that change something since the last call, in their order.
+func (c *Cluster) Calls() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	calls := c.calls
+	c.calls = nil
+	return calls
+}
+
+// Pod returns a stored pod; nil if there is none.
+func (c *Cluster) Pod(namespace, name string) *v1.Pod {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pod, _ := c.objects["/api/v1/namespaces/"+namespace+"/pods/"+name].(*v1.Pod)
+	return pod
+}
+
+// Pods returns all pods, in the order of their names.
+func (c *Cluster) Pods() (pods []*v1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range c.list("pods") {
+		pods = append(pods, o.(*v1.Pod)) // of this collection
+	}
+	return pods
+}
+
+// Put creates or changes a pod. The status of an existing one stays.
+func (c *Cluster) Put(pod *v1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pod = pod.DeepCopy()
+	path := "/api/v1/namespaces/" + pod.Namespace + "/pods/" + pod.Name
+	pod.Generation = 1
+	if before, is := c.objects[path].(*v1.Pod); is {
+		pod.Status, pod.Generation = before.Status, before.Generation+1
+	}
+	c.store(path, pod)
+}
+
+// End begins the deletion of a pod, if it is there.
+func (c *Cluster) End(namespace, name string, grace int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path := "/api/v1/namespaces/" + namespace + "/pods/" + name
+	if pod, is := c.objects[path].(*v1.Pod); is {
+		pod = pod.DeepCopy()
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), &grace
+		c.store(path, pod)
+	}
+}
+
+// store stores an object. The caller holds the lock.
+func (c *Cluster) store(path string, o object) {
+	kind := watchAdded
+	if c.objects[path] != nil {
+		kind = watchModified
+	}
+	c.version++
+	o.SetResourceVersion(strconv.Itoa(c.version))
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", c.version)))
+	}
+	c.objects[path] = o
+	c.report(path, kind, o)
+}
+
+const watchAdded, watchModified, watchDeleted = "ADDED", "MODIFIED", "DELETED"
+
+func (c *Cluster) report(path, kind string, o object) {
+	c.changes = append(c.changes, change{c.version, collectionOf(path), kind, o})
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// collectionOf returns the resource of a path: "pods" or "leases".
+func collectionOf(path string) string {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	for _, known := range []string{"pods", "nodes", "events", "leases"} {
+		if slices.Contains(parts, known) {
+			return known
+		}
+	}
+	return ""
+}
+
+// newObject returns an empty object of a resource.
+func newObject(resource string) object {
+	switch resource {
+	case "nodes":
+		return &v1.Node{}
+	case "events":
+		return &v1.Event{}
+	case "leases":
+		return &coordinationv1.Lease{}
+	}
+	return &v1.Pod{}
+}
+
+// ServeHTTP answers a request.
+func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	resource := collectionOf(r.URL.Path)
+	if err != nil || resource == "" {
+		Refusal(http.StatusNotFound, metav1.StatusReasonNotFound, 0)(w, r)
+		return
+	}
+	if r.Method == http.MethodGet {
+		c.read(w, r, resource)
+		return
+	}
+	d := c.note(r, resource)
+	if d.Before != nil {
+		d.Before()
+	}
+	c.mu.Lock()
+	answer, refusal := c.handle(r, resource, body)
+	c.mu.Unlock()
+	if d.After != nil {
+		d.After()
+	}
+	switch {
+	case d.Lose:
+		Disconnect(w, r)
+	case refusal != nil:
+		refusal(w, r)
+	default:
+		write(w, answer)
+	}
+}
+
+// note records a call that changes something, and returns its disturbance.
+func (c *Cluster) note(r *http.Request, resource string) Disturbance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	call := r.Method + " " + resource
+	if strings.HasSuffix(r.URL.Path, "/status") {
+		call += "/status"
+	}
+	c.calls = append(c.calls, call)
+	for i, d := range c.disturbances {
+		if d.Call != call {
+			continue
+		}
+		if d.Nth--; d.Nth < 1 {
+			c.disturbances = slices.Delete(c.disturbances, i, i+1)
+			return *d
+		}
+	}
+	return Disturbance{}
+}
+
+// handle makes a change. The caller holds the lock.
+func (c *Cluster) handle(r *http.Request, resource string, body []byte) (answer object, refusal http.HandlerFunc) {
+	path := strings.TrimSuffix(r.URL.Path, "/status")
+	before := c.objects[path]
+	if r.Method == http.MethodPost {
+		o := newObject(resource)
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, o); err != nil {
+			return nil, Refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, 0)
+		}
+		path += "/" + o.GetName()
+		if c.objects[path] != nil {
+			return nil, Refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, 0)
+		}
+		c.store(path, o)
+		return o, nil
+	}
+	if before == nil {
+		return nil, Refusal(http.StatusNotFound, metav1.StatusReasonNotFound, 0)
+	}
+	switch r.Method {
+	case http.MethodDelete:
+		return c.remove(path, before, body)
+	case http.MethodPut:
+		o := newObject(resource)
+		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, o); err != nil {
+			return nil, Refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, 0)
+		}
+		c.store(path, o)
+		return o, nil
+	}
+	return c.patch(path, before, body)
+}
+
+func (c *Cluster) patch(path string, before object, body []byte) (answer object, refusal http.HandlerFunc) {
+	var sent metav1.PartialObjectMetadata
+	text, err := json.Marshal(before)
+	if err == nil {
+		err = json.Unmarshal(body, &sent)
+	}
+	after := newObject(collectionOf(path))
+	var merged []byte
+	if err == nil {
+		merged, err = strategicpatch.StrategicMergePatch(text, body, after)
+	}
+	if err == nil {
+		err = json.Unmarshal(merged, after)
+	}
+	switch {
+	case err != nil:
+		return nil, Refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, 0)
+	case sent.UID != "" && sent.UID != before.GetUID():
+		return nil, Refusal(http.StatusConflict, metav1.StatusReasonConflict, 0)
+	}
+	c.store(path, after)
+	return after, nil
+}
+
+func (c *Cluster) remove(path string, before object, body []byte) (answer object, refusal http.HandlerFunc) {
+	options := &metav1.DeleteOptions{}
+	_, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, options)
+	switch {
+	case err != nil || options.Preconditions == nil || options.Preconditions.UID == nil:
+		return nil, Refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, 0)
+	case *options.Preconditions.UID != before.GetUID():
+		return nil, Refusal(http.StatusConflict, metav1.StatusReasonConflict, 0)
+	}
+	delete(c.objects, path)
+	c.version++
+	c.report(path, watchDeleted, before)
+	return before, nil
+}
+
+// list returns the objects of a resource. The caller holds the lock.
+func (c *Cluster) list(resource string) (all []object) {
+	for path, o := range c.objects {
+		if collectionOf(path) == resource {
+			all = append(all, o)
+		}
+	}
+	slices.SortFunc(all, func(a, b object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return all
+}
+
+// read answers a get, a list or a watch.
+func (c *Cluster) read(w http.ResponseWriter, r *http.Request, resource string) {
+	isList := strings.HasSuffix(r.URL.Path, "/"+resource)
+	c.mu.Lock()
+	o, all, version := c.objects[r.URL.Path], c.list(resource), c.version
+	c.mu.Unlock()
+	switch {
+	case r.URL.Query().Get("sendInitialEvents") == "true":
+		Refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, 0)(w, r)
+	case r.URL.Query().Get("watch") == "true":
+		c.watch(w, r, resource)
+	case isList:
+		kind := kindOf(newObject(resource))
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"kind": kind.Kind + "List", "apiVersion": kind.GroupVersion().String(), "items": all,
+			"metadata": map[string]string{"resourceVersion": strconv.Itoa(version)},
+		})
+	case o == nil:
+		Refusal(http.StatusNotFound, metav1.StatusReasonNotFound, 0)(w, r)
+	default:
+		write(w, o)
+	}
+}
+
+// watch sends the changes since a version.
+func (c *Cluster) watch(w http.ResponseWriter, r *http.Request, resource string) {
+	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusOK)
+	for {
+		w.(http.Flusher).Flush() // a test server's writer is one
+		c.mu.Lock()
+		news, changed := c.changes, c.changed
+		c.mu.Unlock()
+		for _, one := range news {
+			if one.version > since && one.collection == resource {
+				_ = json.NewEncoder(w).Encode(map[string]any{"type": one.kind, "object": typed(one.object)})
+			}
+			since = max(since, one.version)
+		}
+		w.(http.Flusher).Flush() // as above
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+		}
+	}
+}
+
+// kindOf returns the kind of an object.
+func kindOf(o object) schema.GroupVersionKind {
+	kinds, _, err := scheme.Scheme.ObjectKinds(o)
+	if err != nil {
+		panic(err)
+	}
+	return kinds[0]
+}
+
+// typed returns a copy of an object with its kind.
+func typed(o object) runtime.Object {
+	copied := o.DeepCopyObject()
+	copied.GetObjectKind().SetGroupVersionKind(kindOf(o))
+	return copied
+}
+
+func write(w http.ResponseWriter, o object) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(typed(o))
+}
