@@ -47,14 +47,14 @@ type figures struct {
 // TestBesideKubelet measures podctl agent and a kubelet as the node of the same API server, one after the other. It
 // checks only that both do the work: the figures are for people.
 func TestBesideKubelet(t *testing.T) {
-	nodes := map[string]func(n *node, t *testing.T, api *apiServer, dir string) *process{
-		"podctl": func(n *node, t *testing.T, api *apiServer, dir string) *process {
+	nodes := map[string]func(t *testing.T, n *node, api *apiServer, dir string) *process{
+		"podctl": func(t *testing.T, n *node, api *apiServer, dir string) *process {
 			t.Helper()
 			return start(t, filepath.Join(dir, "agent.log"), exec.Command(n.podctl, "agent", //nolint:noctx // a signal ends it
 				"--kubeconfig", api.kubeconfig(t, dir), "--node-name", nodeName, "--node-ip", nodeIP,
 				"--authorization-mode", "AlwaysAllow", "--eviction=false", "--applied=false"))
 		},
-		"kubelet": func(n *node, t *testing.T, api *apiServer, dir string) *process {
+		"kubelet": func(t *testing.T, n *node, api *apiServer, dir string) *process {
 			t.Helper()
 			write(t, filepath.Join(dir, "manifests", ".empty"), "")
 			return n.startKubelet(t, dir, api).process
@@ -65,7 +65,7 @@ func TestBesideKubelet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
 			m := &measurement{node: n, api: n.startServer(t), dir: t.TempDir(), figures: &figures{}}
-			m.begin = func() *process { return nodes[name](n, t, m.api, m.dir) }
+			m.begin = func() *process { return nodes[name](t, n, m.api, m.dir) }
 			m.run(t)
 			found[name] = m.figures
 		})
