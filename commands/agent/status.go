@@ -28,6 +28,8 @@ func newStatus(sess *session.Session) *cobra.Command {
 		Use:   "status [flags]",
 		Short: "Show the status of the agent, its sources, pods and workloads",
 		Long: "Show the problems of the agent, its sources, and the pods and workloads that it keeps. " +
+			"In a cluster, also show whether\nthe API server responds, the Node with its heartbeats, " +
+			"pending requests and certificates. " +
 			"For each of them, show whether it\nis ready, its source, what it waits for and until when, " +
 			"and why its last pass failed. " +
 			"Pods and workloads with problems\ncome first." +
@@ -98,7 +100,11 @@ func podStates(ctx context.Context, sess *session.Session) map[types.UID]*v1.Pod
 
 // show prints a status as text. Problems come first, also within the tables.
 func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
-	for _, text := range problemsOf(s) {
+	problems := problemsOf(s)
+	if s.Cluster != nil {
+		problems = append(clusterProblems(s.Cluster, io.Now()), problems...)
+	}
+	for _, text := range problems {
 		io.Print("problem: %s", text)
 	}
 	ready := "ready"
@@ -107,15 +113,23 @@ func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 	}
 	io.Print("agent is running: %s, pid %d, since %s, %s",
 		ready, s.PID, s.StartedAt.Local().Format(time.DateTime), runtimeText(&s.Runtime))
+	if s.Cluster != nil {
+		showCluster(io, s.Cluster)
+	}
 	for _, one := range s.Sources {
 		io.Print("source %s: %s", one.Name, sourceText(&one))
 		for _, p := range one.Takeovers {
 			io.Print("  %s: %s", p.File, p.Text)
 		}
 	}
+	return errors.Join(showPods(io, s, states), showWorkloads(io, s.Workloads))
+}
+
+// showPods prints the table of pods. In a cluster it has their uids, because they identify pods there.
+func showPods(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 	if len(s.Pods) == 0 {
 		io.Note("No pods.")
-		return showWorkloads(io, s.Workloads)
+		return nil
 	}
 	slices.SortStableFunc(s.Pods, func(a, b api.Pod) int { return cmp.Compare(podRank(&a), podRank(&b)) })
 	rows := make([][]string, 0, len(s.Pods))
@@ -128,10 +142,15 @@ func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 		rows = append(rows, []string{
 			p.Namespace, p.Name, ready, status, cmp.Or(p.File, "-"), doing(p), next(p, io.Now()), waiting(p),
 		})
+		if s.Cluster != nil {
+			rows[i] = slices.Insert(rows[i], 2, string(p.UID))
+		}
 	}
 	header := []string{"NAMESPACE", "NAME", "READY", "STATUS", "FILE", "DOING", "NEXT", "WAITS FOR"}
-	err := terminal.Table(io.Out, header, rows)
-	return errors.Join(err, showWorkloads(io, s.Workloads))
+	if s.Cluster != nil {
+		header = slices.Insert(header, 2, "UID")
+	}
+	return terminal.Table(io.Out, header, rows)
 }
 
 // podRank returns the position of a pod in the table: pods with problems, waiting pods, then all others.

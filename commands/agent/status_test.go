@@ -69,3 +69,81 @@ func TestStatusBeginsWithProblems(t *testing.T) {
 		at = next
 	}
 }
+
+// TestStatusOfCluster checks the cluster's part of a status: its problems come first, and pods have their uid.
+func TestStatusOfCluster(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	good := api.Cluster{
+		APIServer: api.APIServer{Address: "https://a:1", Responds: true, Since: now.Add(-time.Hour), LastList: now.Add(-time.Minute)},
+		Node: api.ClusterNode{
+			Name: "n1", UID: "node-uid", LeaseRenewed: now.Add(-4 * time.Second), StatusSent: now.Add(-time.Minute),
+			Conditions: []v1.NodeCondition{
+				{Type: v1.NodeMemoryPressure, Status: v1.ConditionFalse, Reason: "Enough", Message: "enough"},
+				{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "ready"},
+			},
+		},
+		Statuses: api.Requests{LastSent: now.Add(-2 * time.Second)},
+		Certificates: []api.Certificate{
+			{Use: "client", Subject: "CN=system:node:n1", Expires: now.Add(30 * 24 * time.Hour)},
+			{Use: "serving", Expires: now.Add(365 * 24 * time.Hour)},
+		},
+	}
+	bad := api.Cluster{
+		APIServer: api.APIServer{Address: "https://a:1", Since: now.Add(-time.Hour), Error: "connection refused\n"},
+		Node: api.ClusterNode{Name: "n1", Unschedulable: true, Conditions: []v1.NodeCondition{
+			{Type: v1.NodeDiskPressure, Status: v1.ConditionTrue, Reason: "Full", Message: "full"},
+			{Type: v1.NodeReady, Status: v1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "no status"},
+		}},
+		Statuses: api.Requests{Pending: 3, Error: "refused"}, Events: api.Requests{Pending: 2},
+		Certificates: []api.Certificate{
+			{Use: "client", Subject: "CN=c", Expires: now.Add(-time.Hour)}, {Use: "serving", Error: "absent"},
+		},
+	}
+	for name, c := range map[string]struct {
+		cluster *api.Cluster
+		want    []string
+	}{
+		"good": {&good, []string{
+			"agent is running", "API server: https://a:1 responds since ", "(60m), pods listed 60s ago\n",
+			"node n1: uid node-uid, lease renewed 4s ago, status sent 60s ago\n", "  Ready true: KubeletReady: ready\n",
+			"status of pods: sent 2s ago, 0 statuses and 0 events pending\n",
+			"client certificate CN=system:node:n1: expires in 30d\n", "serving certificate -: expires in 365d\n",
+			"NAME   UID", "pod-uid",
+		}},
+		"bad": {&bad, []string{
+			"problem: https://a:1 does not respond since ", "(60m): connection refused\n",
+			"problem: 3 statuses and 2 events pending: refused\n", "problem: node n1: DiskPressure true: Full: full\n",
+			"problem: node n1: Ready unknown: NodeStatusUnknown: no status\n", "problem: client certificate CN=c: expired 60m ago\n",
+			"problem: serving certificate: absent\n", "agent is running", "API server", "pods listed never\n",
+			"node n1: not registered, unschedulable, lease renewed never, status sent never\n",
+		}},
+		"not asked": {&api.Cluster{APIServer: api.APIServer{Address: "https://a:1"}}, []string{
+			"agent is running", "API server: https://a:1 not asked yet",
+		}},
+	} {
+		var out bytes.Buffer
+		io := terminal.NewIO(&terminal.Env{
+			In: strings.NewReader(""), Out: &out, Err: &out, Now: func() time.Time { return now },
+			Getenv: func(string) string { return "" },
+		})
+		s := &api.Status{
+			Cluster: c.cluster, Runtime: api.Runtime{Answers: true},
+			Pods: []api.Pod{{PodRef: model.PodRef{Namespace: "a", Name: "web", UID: "pod-uid"}}},
+		}
+		if err := show(io, s, nil); err != nil {
+			t.Fatal(err)
+		}
+		rest := out.String()
+		for _, want := range c.want {
+			_, after, found := strings.Cut(rest, want)
+			if !found {
+				t.Errorf("%s: no %q in the order in\n%s", name, want, out.String())
+				break
+			}
+			rest = after
+		}
+		if name != "bad" && strings.Contains(out.String(), "problem") {
+			t.Errorf("%s: %s", name, out.String())
+		}
+	}
+}

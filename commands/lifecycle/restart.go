@@ -221,8 +221,9 @@ func notRunning(
 	}
 	switch status := &pods[0].Status; {
 	case model.IsOver(status) && d.FromCluster():
-		return fmt.Errorf("pod %s has ended as %s, and the API server keeps it so: run `%s` to delete it",
-			model.RefOf(d.Pod), status.Phase, (&deleteOptions{grace: -1}).kubectlDelete(d)), nil
+		reason = fmt.Errorf("pod %s has ended as %s, and does not run again: `%s` deletes it",
+			model.RefOf(d.Pod), status.Phase, (&deleteOptions{grace: -1}).kubectlDelete(d))
+		return reason, nil
 	case model.IsOver(status):
 		reason = fmt.Errorf("pod %s has ended as %s; delete it first to run it again", model.RefOf(d.Pod), status.Phase)
 		return reason, nil

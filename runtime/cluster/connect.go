@@ -118,29 +118,39 @@ func checkCurrent(c *clientcmdapi.Config) error {
 // checkCertificate returns an error if the client certificate cannot be read or has expired. The API server would
 // only answer Unauthorized.
 func checkCertificate(c *rest.Config, now time.Time) error {
+	cert, err := certificateOf(c)
+	if err == nil && cert != nil && now.After(cert.NotAfter) {
+		err = fmt.Errorf("the client certificate of %s has expired at %s: renew it",
+			cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return err
+}
+
+// Certificate returns the certificate of this machine's requests, which is read again from its file. It is nil if
+// requests have a token instead.
+func (c *Client) Certificate() (*x509.Certificate, error) { return certificateOf(c.Config) }
+
+// certificateOf returns the client certificate of a configuration; nil if there is none.
+func certificateOf(c *rest.Config) (*x509.Certificate, error) {
 	text := c.CertData
 	if c.CertFile != "" {
 		var err error
 		if text, err = readTrusted(c.CertFile); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
 		if len(text) > 0 {
-			return errors.New("the client certificate is not in PEM format")
+			return nil, errors.New("the client certificate is not in PEM format")
 		}
-		return nil
+		return nil, nil
 	}
 	cert, err := x509.ParseCertificate(block.Bytes)
-	switch {
-	case err != nil:
-		return fmt.Errorf("the client certificate: %w", err)
-	case now.After(cert.NotAfter):
-		return fmt.Errorf("the client certificate of %s has expired at %s: renew it",
-			cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339))
+	if err != nil {
+		return nil, fmt.Errorf("the client certificate: %w", err)
 	}
-	return nil
+	return cert, nil
 }
 
 // readTrusted reads a file that no other user may change.

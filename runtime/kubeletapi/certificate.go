@@ -2,6 +2,7 @@ package kubeletapi
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,21 @@ import (
 
 // Certificates returns the serving certificate for a handshake.
 type Certificates func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// Leaf returns the certificate that a handshake gets now.
+func (c Certificates) Leaf() (*x509.Certificate, error) {
+	pair, err := c(&tls.ClientHelloInfo{})
+	if err != nil {
+		return nil, err
+	}
+	if pair.Leaf != nil {
+		return pair.Leaf, nil
+	}
+	if len(pair.Certificate) == 0 {
+		return nil, errors.New("there is no certificate")
+	}
+	return x509.ParseCertificate(pair.Certificate[0])
+}
 
 // pemMax limits the size in bytes of a file with a certificate or a key.
 const pemMax = 1 << 20

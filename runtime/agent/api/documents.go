@@ -20,6 +20,8 @@ type Status struct {
 	Runtime Runtime  `json:"runtime"`
 	Sources []Source `json:"sources"`
 	Pods    []Pod    `json:"pods"`
+	// Cluster is missing for an agent that is not a node of a cluster.
+	Cluster *Cluster `json:"cluster,omitempty"`
 	// Workloads are the workloads whose pods the agent keeps.
 	Workloads []Workload `json:"workloads,omitempty"`
 	// Pressure are the pressure conditions of the node.

@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/state"
@@ -71,6 +72,8 @@ type Cluster interface {
 	HandleEvent(ctx context.Context, e *agent.Event)
 	// HandleFacts is notified when facts of the node have changed, as agent.Settings.FactsChanged.
 	HandleFacts()
+	// Describe adds the cluster's part to the status of the agent. It makes no request.
+	Describe(s *api.Status)
 	// Run does the work of a node until the context ends: the Node object, the statuses of pods, and the node's server.
 	// It then sends the last statuses, for at most 1 s. Until it returns, the agent answers. An unreachable API server
 	// is not an error.
@@ -122,4 +125,13 @@ func (d *daemon) runCluster(ctx context.Context) (leave func()) {
 		cancel()
 		<-ended
 	}
+}
+
+// Status returns the status of the agent, with that of the node in a cluster.
+func (d *daemon) Status(ctx context.Context) (*api.Status, error) {
+	s, err := d.Agent.Status(ctx)
+	if err == nil && d.cluster != nil {
+		d.cluster.Describe(s)
+	}
+	return s, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
@@ -64,6 +65,8 @@ func (c *cluster) HandleEvent(_ context.Context, e *agent.Event) {
 }
 
 func (*cluster) HandleFacts() {}
+
+func (*cluster) Describe(s *api.Status) { s.Cluster = &api.Cluster{Node: api.ClusterNode{Name: "n"}} }
 
 // Run looks at the pods for the last time when the context ends, as a sender of statuses does.
 func (c *cluster) Run(ctx context.Context, a *agent.Agent) error {
@@ -141,6 +144,9 @@ func TestEndOfANode(t *testing.T) {
 	pods := []*podspec.Desired{web(t)}
 	c.updates <- sources.Update{Pods: pods}
 	<-c.passed
+	if got, err := (api.Client{Socket: s.Layout.AgentSocket()}).Status(t.Context()); err != nil || got.Cluster == nil {
+		t.Errorf("the status has no cluster: %v", err)
+	}
 	proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Hang: true, KillAfter: stop})
 	c.updates <- sources.Update{Pods: pods, Ending: map[types.UID]int64{"u1": 30}}
 	<-c.leaving

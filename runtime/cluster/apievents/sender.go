@@ -127,6 +127,13 @@ func (s *Sender) take() *v1.Event {
 	return s.queue.take()
 }
 
+// Pending returns the number of events that wait, without one that is being sent.
+func (s *Sender) Pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue.events)
+}
+
 // Run sends events until the context ends. Events that wait then are lost.
 func (s *Sender) Run(ctx context.Context) {
 	// The library would log each delay by the limit.

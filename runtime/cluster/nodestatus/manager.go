@@ -44,6 +44,7 @@ type Manager struct {
 	Settings
 
 	copies copies
+	sent   sent
 	wake   chan struct{}
 
 	// The goroutine of Run has the following fields.
@@ -243,6 +244,7 @@ func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cau
 	if err != nil {
 		return err
 	}
+	m.sent.noteStatus()
 	m.pace = m.pace.Next(facts.Now, changed, m.Random())
 	m.copies.answered(updated)
 	m.record(Events(base, node)...)

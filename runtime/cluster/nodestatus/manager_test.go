@@ -169,6 +169,31 @@ func TestLease(t *testing.T) {
 	})
 }
 
+// TestSent checks that the times of the last heartbeats are those of successful requests.
+func TestSent(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		if sent := l.Sent(); sent != (Sent{}) {
+			t.Errorf("before the start: %+v", sent)
+		}
+		begun := time.Now()
+		l.start()
+		l.after(25 * time.Second)
+		if sent := l.Sent(); !sent.Status.Equal(begun) || time.Since(sent.Lease) > 11*time.Second {
+			t.Errorf("status sent after %s, lease renewed after %s", sent.Status.Sub(begun), sent.Lease.Sub(begun))
+		}
+		l.server.change(func() {
+			l.server.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+				refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+				return true
+			}
+		})
+		before := l.Sent()
+		if l.after(10 * time.Minute); l.Sent() != before {
+			t.Errorf("refused requests count: %+v, then %+v", before, l.Sent())
+		}
+	})
+}
+
 // TestExistingNode checks that the start of an agent changes nothing on a Node with the same facts, and that edits of
 // others stay.
 func TestExistingNode(t *testing.T) {

@@ -46,6 +46,8 @@ type Source struct {
 	failures map[string]string
 	fails    bool
 	patience time.Duration
+	// listedAt is when the pods were listed last.
+	listedAt time.Time
 	// news holds a value if the copies have changed since the last update.
 	news chan struct{}
 }
@@ -97,6 +99,13 @@ func (s *Source) Listed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.copies.listed
+}
+
+// ListedAt returns when the pods were listed last; zero before the first list.
+func (s *Source) ListedAt() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.listedAt
 }
 
 // Run lists and watches the pods until the context ends. Changes that arrive while notify runs are reported together.

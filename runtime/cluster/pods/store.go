@@ -2,6 +2,7 @@ package pods
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,7 +47,10 @@ func (t store) Replace(list []any, _ string) error {
 		}
 		pods = append(pods, pod)
 	}
-	t.source.change(func(c *copies) []types.UID { return c.replace(pods) })
+	t.source.change(func(c *copies) []types.UID {
+		t.source.listedAt = time.Now()
+		return c.replace(pods)
+	})
 	if t.source.settings.Listed != nil {
 		t.source.settings.Listed()
 	}

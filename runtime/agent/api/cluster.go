@@ -1,0 +1,63 @@
+package api
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Cluster is the agent as a node of a cluster.
+type Cluster struct {
+	APIServer APIServer   `json:"apiServer"`
+	Node      ClusterNode `json:"node"`
+	// Statuses are those of the pods, and Events those of the pods and the Node.
+	Statuses Requests `json:"statuses"`
+	Events   Requests `json:"events"`
+	// Certificates are those of this machine, for requests to the API server and for the node's server.
+	Certificates []Certificate `json:"certificates,omitempty"`
+}
+
+// APIServer is whether the API server responds.
+type APIServer struct {
+	Address  string `json:"address"`
+	Responds bool   `json:"responds"`
+	// Since is when this state began. It is zero before the first result of a request.
+	Since time.Time `json:"since,omitzero"`
+	Error string    `json:"error,omitempty"`
+	// LastList is when the pods of the node were listed last. The watch reports changes after that.
+	LastList time.Time `json:"lastList,omitzero"`
+}
+
+// ClusterNode is the Node object and its heartbeats.
+type ClusterNode struct {
+	Name string `json:"name"`
+	// UID is empty if the API server has no such Node, as far as the agent knows.
+	UID types.UID `json:"uid,omitempty"`
+	// Unschedulable reports that new pods are not scheduled to the node.
+	Unschedulable bool               `json:"unschedulable,omitempty"`
+	Conditions    []v1.NodeCondition `json:"conditions,omitempty"`
+	// LeaseRenewed and StatusSent are the times of the last successful requests. They are zero before the first.
+	LeaseRenewed time.Time `json:"leaseRenewed,omitzero"`
+	StatusSent   time.Time `json:"statusSent,omitzero"`
+}
+
+// Requests are requests of one kind to the API server.
+type Requests struct {
+	// Pending is the number of objects for which a request is due or in flight.
+	Pending int `json:"pending"`
+	// LastSent is the time of the last successful request. It is zero before the first.
+	LastSent time.Time `json:"lastSent,omitzero"`
+	// Error is the last failure of a pending request.
+	Error string `json:"error,omitempty"`
+}
+
+// Certificate is a certificate of the machine.
+type Certificate struct {
+	// Use is client or serving.
+	Use     string    `json:"use"`
+	Subject string    `json:"subject,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
+	// Error is the reason why the certificate cannot be read.
+	Error string `json:"error,omitempty"`
+}

@@ -1,0 +1,81 @@
+package node
+
+import (
+	"crypto/x509"
+	"net/url"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/agent/api"
+)
+
+// Describe adds the cluster's part to the status of the agent.
+func (n *node) Describe(s *api.Status) {
+	health, sent := n.client.Health.State(), n.statuses.Summary()
+	c := &api.Cluster{
+		APIServer: api.APIServer{
+			Address: addressOf(n.client.Config.Host), Responds: health.Responds, Since: health.Since, LastList: n.source.ListedAt(),
+		},
+		Node:     n.describeNode(),
+		Statuses: api.Requests{Pending: sent.Pending, LastSent: sent.LastSent, Error: sent.Failure},
+		Events:   api.Requests{Pending: n.events.Pending()},
+	}
+	if health.Err != nil {
+		c.APIServer.Error = health.Err.Error()
+	}
+	if cert, err := n.client.Certificate(); cert != nil || err != nil {
+		c.Certificates = append(c.Certificates, describeCertificate("client", cert, err))
+	}
+	cert, err := n.certificates.Leaf()
+	c.Certificates = append(c.Certificates, describeCertificate("serving", cert, err))
+	s.Cluster = c
+	for i := range s.Pods {
+		addFinalizers(&s.Pods[i], n.source.Get(s.Pods[i].UID))
+	}
+}
+
+// describeNode describes the Node object.
+func (n *node) describeNode() api.ClusterNode {
+	d := api.ClusterNode{Name: n.NodeName}
+	manager := n.manager.Load()
+	if manager == nil {
+		return d
+	}
+	sent := manager.Sent()
+	d.LeaseRenewed, d.StatusSent = sent.Lease, sent.Status
+	if now := manager.Get(); now != nil {
+		d.UID, d.Unschedulable, d.Conditions = now.UID, now.Spec.Unschedulable, now.Status.Conditions
+	}
+	return d
+}
+
+// addFinalizers adds the finalizers of a pod that has ended: until they are removed, its object and its records stay.
+// pod is the watched copy; nil if there is none.
+func addFinalizers(p *api.Pod, pod *v1.Pod) {
+	if pod == nil || pod.DeletionTimestamp == nil || len(pod.Finalizers) == 0 {
+		return
+	}
+	if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+		p.Waiting = append(slices.Clone(p.Waiting), "finalizers in the API server: "+strings.Join(pod.Finalizers, ", "))
+	}
+}
+
+func describeCertificate(use string, cert *x509.Certificate, err error) api.Certificate {
+	d := api.Certificate{Use: use}
+	if err != nil {
+		d.Error = err.Error()
+		return d
+	}
+	d.Subject, d.Expires = cert.Subject.String(), cert.NotAfter
+	return d
+}
+
+// addressOf returns the address of an API server without credentials.
+func addressOf(host string) string {
+	if u, err := url.Parse(host); err == nil {
+		return u.Redacted()
+	}
+	return ""
+}
