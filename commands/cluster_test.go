@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/commands/commandstest"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -308,5 +310,41 @@ func TestSourceOfPods(t *testing.T) {
 	code, stdout, stderr := l.Call("events", "rs/web-5f", "-n", "a")
 	if code != exit.Error || strings.Contains(stdout, "Started") {
 		t.Errorf("events of a workload: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestReadinessGatesOfTheAPIServer checks that commands take the conditions of readiness gates from the agent, and show
+// them as unknown without one.
+func TestReadinessGatesOfTheAPIServer(t *testing.T) {
+	l := newInCluster(t)
+	checkpoint := state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}.Pod(clusterUID).Checkpoint()
+	c, err := checkpoint.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Applied.Pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/g"}}
+	if err = checkpoint.Write(c); err != nil {
+		t.Fatal(err)
+	}
+	ready := func(want string) {
+		t.Helper()
+		stdout, _ := l.Must("get", "a/web", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].status}`)
+		if stdout != want {
+			t.Errorf("ready: %s, want %s", stdout, want)
+		}
+	}
+	ready("Unknown")
+	kept := api.Pod{PodRef: model.PodRef{Namespace: "a", Name: "web", UID: clusterUID}}
+	l.ServeAgent(kept)
+	ready("Unknown")
+	pod := &v1.Pod{Spec: c.Applied.Pod.Spec}
+	for status, want := range map[v1.ConditionStatus]string{"True": "True", "False": "False", "": "False"} {
+		conditions := []v1.PodCondition{{Type: "other", Status: v1.ConditionTrue}}
+		if status != "" {
+			conditions = append(conditions, v1.PodCondition{Type: "example.com/g", Status: status})
+		}
+		kept.ReadinessGates = api.Gates(pod, conditions)
+		l.ServeAgent(kept)
+		ready(want)
 	}
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/agent/api"
@@ -76,4 +78,29 @@ func (s *Session) NotifyAgent(ctx context.Context) bool {
 		s.IO.NoteOnce("note: %s", s.ErrorText(err))
 	}
 	return true
+}
+
+// gatesFor is how long the agent's answer about readiness gates is used.
+const gatesFor = time.Second
+
+// readinessGates is the last answer of the agent about pods of the API server.
+type readinessGates struct {
+	mu   sync.Mutex
+	at   time.Time
+	pods map[types.UID]*api.Pod
+}
+
+// gates returns the conditions that the readiness gates of a pod name. Only an agent that watches the API server knows
+// them.
+func (s *Session) gates(ctx context.Context, uid types.UID) []v1.PodCondition {
+	r := &s.known
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now := time.Now(); r.at.IsZero() || now.Sub(r.at) > gatesFor {
+		r.pods, r.at = s.AgentPods(ctx), time.Now()
+	}
+	if p := r.pods[uid]; p != nil {
+		return api.Conditions(p.ReadinessGates)
+	}
+	return nil
 }

@@ -51,6 +51,8 @@ type Session struct {
 	mu         sync.Mutex
 	loaded     []*podspec.Desired
 	redactable redactable
+	// known is what the agent knows about readiness gates.
+	known readinessGates
 }
 
 // New returns the session of an environment. Its flags are filled later, before a command runs.
@@ -79,6 +81,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
 		Reserved: s.Flags.ReservedPorts(), Kernel: s.kernel(),
 	})
+	s.engine.Observer.Gates = s.gates
 	return s.engine, nil
 }
 

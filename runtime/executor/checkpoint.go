@@ -50,7 +50,9 @@ func (x *checkpointer) begin() error {
 	}
 	applied := *x.snapshot
 	applied.Checkpoint = x.checkpoint
-	x.status = podstatus.Of(applied.Input(x.plan.Pod, x.desired, plan.Options{}).State())
+	in := applied.Input(x.plan.Pod, x.desired, plan.Options{})
+	in.Gates = x.gates
+	x.status = podstatus.Of(in.State())
 	if !x.completes() {
 		return nil
 	}

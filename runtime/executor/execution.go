@@ -39,7 +39,9 @@ type subject struct {
 	observed *model.Observed
 	// applied is the manifest applied before this pass; nil if it is unknown.
 	applied *podspec.Desired
-	pod     state.Pod
+	// gates are the conditions of readiness gates, as in the input of the plan.
+	gates []v1.PodCondition
+	pod   state.Pod
 
 	outputs    *outputs
 	report     *reporter
@@ -128,6 +130,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		snapshot: s,
 		observed: &in.Observed,
 		applied:  s.Checkpoint.Applied,
+		gates:    in.Gates,
 		pod:      e.layout.Pod(p.Pod.UID),
 		outputs:  newOutputs(p, &in.Observed),
 	}

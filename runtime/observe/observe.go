@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -53,6 +55,9 @@ type Observer struct {
 	digests *Digests
 	// adopts reports whether pods of another runtime may move to this one.
 	adopts bool
+	// Gates returns the conditions in the API that the readiness gates of a pod can name; nil if they are unknown. It
+	// may be nil.
+	Gates func(ctx context.Context, uid types.UID) []v1.PodCondition
 	// taken has the resources that each pod uses on the node; nil for a pod that uses none.
 	taken *state.Summaries[*model.Admitted]
 }
@@ -255,6 +260,7 @@ func (o *Observer) Input(
 		return nil, nil, err
 	}
 	in := s.Input(ref, desired, opts)
+	o.addGates(ctx, in)
 	if !in.NeedsAdmission() {
 		return in, s, nil
 	}
@@ -268,4 +274,12 @@ func (o *Observer) Input(
 	before := *s.Checkpoint.Applied
 	opts.Admission, opts.Refused = nil, hold
 	return o.Input(ctx, ref, &before, opts)
+}
+
+// addGates adds the conditions that the readiness gates of a pod of the API server name.
+func (o *Observer) addGates(ctx context.Context, in *plan.Input) {
+	d := in.Desired
+	if o.Gates != nil && d != nil && d.FromCluster() && len(d.Pod.Spec.ReadinessGates) > 0 {
+		in.Gates = o.Gates(ctx, d.Pod.UID)
+	}
 }

@@ -125,5 +125,7 @@ func (l *Lister) statusInput(
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.Input(ref, d, plan.Options{}), s, nil
+	in := s.Input(ref, d, plan.Options{})
+	l.observer.addGates(ctx, in)
+	return in, s, nil
 }

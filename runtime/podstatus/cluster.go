@@ -28,12 +28,16 @@ type PendingResize struct {
 	Generation int64
 }
 
-// apiConditions returns the conditions of the pod in the API; nil without a cluster.
-func apiConditions(p *Pod) []v1.PodCondition {
-	if p.cluster == nil {
-		return nil
+// apiConditions returns the conditions of the pod in the API, and whether they are known. A pod of another source has
+// none.
+func apiConditions(p *Pod) (conditions []v1.PodCondition, known bool) {
+	switch {
+	case p.cluster != nil:
+		return p.cluster.Conditions, true
+	case p.gates != nil:
+		return p.gates, true
 	}
-	return p.cluster.Conditions
+	return nil, p.Desired == nil || !p.Desired.FromCluster()
 }
 
 // addCluster adds the fields of a status that only a cluster needs: the conditions of a resize, and the observed

@@ -21,7 +21,7 @@ func conditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
 	conditions := []v1.PodCondition{
 		sandbox,
 		initialisedCondition(p.Manifest, s),
-		Ready(p.Manifest, ready, apiConditions(p)),
+		readyCondition(p, ready),
 		ready,
 		trueCondition(v1.PodScheduled),
 	}
@@ -101,6 +101,19 @@ func unready(pod *v1.Pod, s *v1.PodStatus) []string {
 		}
 	}
 	return unready
+}
+
+// readyCondition returns the condition Ready. It is Unknown if it depends on readiness gates whose conditions are not
+// known on this machine.
+func readyCondition(p *Pod, containersReady v1.PodCondition) v1.PodCondition {
+	conditions, known := apiConditions(p)
+	if known || containersReady.Status != v1.ConditionTrue || len(p.Manifest.Spec.ReadinessGates) == 0 {
+		return Ready(p.Manifest, containersReady, conditions)
+	}
+	return v1.PodCondition{
+		Type: v1.PodReady, Status: v1.ConditionUnknown, Reason: "ReadinessGatesUnknown",
+		Message: "the conditions of the readiness gates are in the API server, and no agent answers that knows them",
+	}
 }
 
 // Ready returns the condition Ready: that of ContainersReady, and False if a readiness gate of the pod is not fulfilled

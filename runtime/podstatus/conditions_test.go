@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
@@ -143,6 +144,45 @@ func TestReadinessGates(t *testing.T) {
 		`corresponding condition of pod readiness gate "example.com/b" does not exist.`
 	if got := conditionsOf(w); got[2] != want || got[3] != "ContainersReady True" {
 		t.Errorf("%s\n%s", got[2], got[3])
+	}
+}
+
+// TestReadinessGatesOfClusters checks that a pod of the API server is neither ready nor unready while the conditions of
+// its gates are not known here. What is certain without them is shown.
+func TestReadinessGatesOfClusters(t *testing.T) {
+	gate := func(status v1.ConditionStatus) []v1.PodCondition {
+		return []v1.PodCondition{{Type: "example.com/a", Status: status}}
+	}
+	for name, c := range map[string]struct {
+		states string
+		gates  []v1.PodCondition
+		want   string
+	}{
+		"unknown":         {"app=Running", nil, "Unknown ReadinessGatesUnknown"},
+		"no container":    {"", nil, "False ContainersNotReady"},
+		"not there":       {"app=Running", []v1.PodCondition{}, "False ReadinessGatesNotReady"},
+		"open":            {"app=Running", gate(v1.ConditionTrue), "True "},
+		"closed":          {"app=Running", gate(v1.ConditionFalse), "False ReadinessGatesNotReady"},
+		"open, unstarted": {"", gate(v1.ConditionTrue), "False ContainersNotReady"},
+	} {
+		d := modeltest.Load(t, modeltest.Pod("  readinessGates: [{conditionType: example.com/a}]\n  containers: [{name: app, image: i:1}]\n"))
+		d.Owner = podspec.OwnerAPI
+		w := modeltest.New(d).Sandbox("s0", 0, model.SandboxReady)
+		if c.states != "" {
+			w.States(c.states)
+		}
+		for _, status := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown} {
+			w.Observed.Memory.Conditions = map[v1.PodConditionType]model.Transition{v1.PodReady: {Status: status, At: modeltest.Noon()}}
+			p := podOf(w)
+			p.gates = c.gates
+			ready := Of(p).Conditions[2]
+			if got := string(ready.Status) + " " + ready.Reason; ready.Type != v1.PodReady || got != c.want {
+				t.Errorf("%s: %s %s, want %s", name, ready.Type, got, c.want)
+			}
+			if !ready.LastTransitionTime.IsZero() {
+				t.Errorf("%s: the time of an earlier pass is shown: %s", name, ready.LastTransitionTime)
+			}
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ func addTransitions(p *Pod, s *v1.PodStatus) {
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
 		seen, ok := p.Observed.Memory.Conditions[c.Type]
-		if !ok || seen.Status != c.Status {
+		if !ok || seen.Status != c.Status || c.Type == v1.PodReady && dependsOnAPI(p) {
 			continue
 		}
 		at := seen.At
@@ -25,6 +25,12 @@ func addTransitions(p *Pod, s *v1.PodStatus) {
 		}
 		c.LastTransitionTime = metav1.Time{Time: at.Truncate(time.Second)}
 	}
+}
+
+// dependsOnAPI reports whether Ready can change without a pass: by readiness gates, whose conditions are in the API. Its
+// time is then recorded there only.
+func dependsOnAPI(p *Pod) bool {
+	return p.Desired != nil && p.Desired.FromCluster() && len(p.Manifest.Spec.ReadinessGates) > 0
 }
 
 // latestStart returns the latest start of a regular container, or at if that is later.

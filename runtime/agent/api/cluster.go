@@ -61,3 +61,42 @@ type Certificate struct {
 	// Error is the reason why the certificate cannot be read.
 	Error string `json:"error,omitempty"`
 }
+
+// Gate is a readiness gate of a pod.
+type Gate struct {
+	Type v1.PodConditionType `json:"conditionType"`
+	// Status is that of the condition in the API. It is empty if the pod has no such condition.
+	Status v1.ConditionStatus `json:"status,omitempty"`
+}
+
+// Conditions returns the conditions of readiness gates in the API; nil without gates.
+func Conditions(gates []Gate) []v1.PodCondition {
+	if len(gates) == 0 {
+		return nil
+	}
+	conditions := []v1.PodCondition{}
+	for _, g := range gates {
+		if g.Status != "" {
+			conditions = append(conditions, v1.PodCondition{Type: g.Type, Status: g.Status})
+		}
+	}
+	return conditions
+}
+
+// Gates returns the readiness gates of a pod with their conditions; none if the conditions are not known.
+func Gates(pod *v1.Pod, conditions []v1.PodCondition) []Gate {
+	if conditions == nil {
+		return nil
+	}
+	var gates []Gate
+	for _, gate := range pod.Spec.ReadinessGates {
+		one := Gate{Type: gate.ConditionType}
+		for i := range conditions {
+			if conditions[i].Type == one.Type {
+				one.Status = conditions[i].Status
+			}
+		}
+		gates = append(gates, one)
+	}
+	return gates
+}

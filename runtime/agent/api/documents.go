@@ -106,6 +106,8 @@ type Pod struct {
 	Rejection *model.Rejection `json:"rejection,omitempty"`
 	// Eviction is the reason why the pod was evicted. It is missing for a pod that was not evicted.
 	Eviction *model.Eviction `json:"eviction,omitempty"`
+	// ReadinessGates are those of a pod of the API server; none if their conditions are unknown.
+	ReadinessGates []Gate `json:"readinessGates,omitempty"`
 	// Probes are the verdicts of the probes of running containers.
 	Probes []Probe `json:"probes,omitempty"`
 }

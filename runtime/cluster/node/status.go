@@ -32,7 +32,11 @@ func (n *node) Describe(s *api.Status) {
 	c.Certificates = append(c.Certificates, describeCertificate("serving", cert, err))
 	s.Cluster = c
 	for i := range s.Pods {
-		addFinalizers(&s.Pods[i], n.source.Get(s.Pods[i].UID))
+		pod := n.source.Get(s.Pods[i].UID)
+		addFinalizers(&s.Pods[i], pod)
+		if pod != nil {
+			s.Pods[i].ReadinessGates = api.Gates(pod, conditionsOf(pod))
+		}
 	}
 }
 
@@ -78,4 +82,12 @@ func addressOf(host string) string {
 		return u.Redacted()
 	}
 	return ""
+}
+
+// conditionsOf returns the conditions of a pod in the API, also if there are none; nil for a pod that is not there.
+func conditionsOf(pod *v1.Pod) []v1.PodCondition {
+	if pod == nil {
+		return nil
+	}
+	return append([]v1.PodCondition{}, pod.Status.Conditions...)
 }
