@@ -73,8 +73,18 @@ func (r *Request) afterResources() []check {
 		{model.NodeAffinity, r.otherNode},
 		{model.NodePorts, r.takenPort},
 		{model.AppArmor, r.noAppArmor},
+		{model.PodFeatureUnsupported, r.missingFeature},
 		{model.UnsupportedPodFeature, r.unsupported},
 	}
+}
+
+// missingFeature corresponds to the kubelet's declaredFeaturesAdmitHandler. Of the features that a pod can need
+// (component-helpers: nodedeclaredfeatures), a node with the default feature gates lacks only one.
+func (r *Request) missingFeature(pod *v1.Pod) string {
+	if !r.FromCluster || !pod.Spec.HostNetwork || ptr.Deref(pod.Spec.HostUsers, true) {
+		return ""
+	}
+	return "Pod requires node features that are not available: UserNamespacesHostNetworkSupport"
 }
 
 // Unsupported returns the rejection of a pod of the API server with fields that podctl does not support; nil if there

@@ -472,3 +472,25 @@ func TestNodeResources(t *testing.T) {
 		}
 	}
 }
+
+// TestMissingFeature checks that a pod of the API server is rejected if it needs a feature that the node does not
+// declare. The manifest of another pod is refused earlier.
+func TestMissingFeature(t *testing.T) {
+	const want = "PodFeatureUnsupported: Pod requires node features that are not available: UserNamespacesHostNetworkSupport"
+	for _, c := range []struct {
+		host, users, api bool
+		want             string
+	}{
+		{true, false, true, want}, {true, false, false, ""}, {true, true, true, ""}, {false, false, true, ""},
+	} {
+		pod := modeltest.Load(t, modeltest.Pod(containers)).Pod.DeepCopy()
+		pod.Spec.HostNetwork, pod.Spec.HostUsers = c.host, &c.users
+		r := &Request{Pod: pod, Machine: node(), Settings: &Settings{}, FromCluster: c.api}
+		if got := text(r.first([]check{{model.PodFeatureUnsupported, r.missingFeature}})); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+		if got := text(Admit(r)); c.want != "" && got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

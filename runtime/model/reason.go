@@ -48,6 +48,8 @@ const (
 	PodOSSelectorNodeLabelDoesNotMatch   Reason = "PodOSSelectorNodeLabelDoesNotMatch"
 	NodeAffinity                         Reason = "NodeAffinity"
 	NodePorts                            Reason = "NodePorts"
+	// PodFeatureUnsupported: a pod of the API server needs a feature that the Node does not declare.
+	PodFeatureUnsupported Reason = "PodFeatureUnsupported"
 	// UnsupportedPodFeature: a pod of the API server uses a field that podctl does not support.
 	UnsupportedPodFeature Reason = "UnsupportedPodFeature"
 
