@@ -71,6 +71,10 @@ func (l *inCluster) run(uid string, owned bool) (manifest string) {
 		}
 		err = checkpoint.Write(c)
 	}
+	if err == nil {
+		// The agent of a node has read that the cluster has no Services.
+		err = state.ClusterServices(state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}).Write([]byte("{}"))
+	}
 	if err != nil {
 		l.T().Fatal(err)
 	}
