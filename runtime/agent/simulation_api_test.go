@@ -29,6 +29,8 @@ type apiServer struct {
 	backup map[types.UID]*podspec.Desired
 	// sent is the last update that this agent has received. It is nil until the first complete one.
 	sent *sources.Update
+	// usable are the pods whose manifest this agent was sent.
+	usable map[types.UID]bool
 	// asked are the pods that this agent was asked to end. No later update cancels that.
 	asked map[types.UID]bool
 }
@@ -49,18 +51,24 @@ func isAPI(uid types.UID) bool { return strings.HasPrefix(string(uid), "u") }
 
 // started handles the start of an agent. The source may report at once that it has read nothing yet.
 func (s *apiServer) started() {
-	s.sent, s.asked = nil, map[types.UID]bool{}
+	s.sent, s.asked, s.usable = nil, map[types.UID]bool{}, map[types.UID]bool{}
 	if s.rand.IntN(2) == 0 {
 		u := sources.Update{Source: apiSource}
 		s.post(apiSource, "api is away", func() { s.agent.handleSourceUpdate(u) })
 	}
 }
 
-// send sends an update with all pods.
-func (s *apiServer) send() {
+// send sends an update with all pods. The agent gets no version of those in unread, because none can be used. The
+// source keeps the last usable version that this agent has received, so these are pods of an earlier agent.
+func (s *apiServer) send(unread ...types.UID) {
 	u := sources.Update{Source: apiSource, Complete: true, Ending: maps.Clone(s.ending)}
 	for _, uid := range sortedUIDs(s.pods) {
+		if slices.Contains(unread, uid) && !s.usable[uid] && s.world.pods[uid] != nil {
+			u.Unread = append(u.Unread, string(uid))
+			continue
+		}
 		u.Pods = append(u.Pods, s.pods[uid])
+		s.usable[uid] = true
 	}
 	s.post(apiSource, "api tells", func() {
 		s.sent = &u
@@ -112,8 +120,11 @@ func (s *apiServer) act() {
 	case s.runs(uid) != nil:
 		s.exits(s.runs(uid))
 	}
-	if s.rand.IntN(2) == 0 {
+	switch s.rand.IntN(12) {
+	case 0, 1, 2, 3, 4:
 		s.send()
+	case 5:
+		s.send(s.some(), s.some())
 	}
 }
 
@@ -154,6 +165,7 @@ func (s *apiServer) received(uid types.UID) (wanted, ends bool) {
 		return false, false
 	}
 	wanted = slices.ContainsFunc(s.sent.Pods, func(d *podspec.Desired) bool { return d.Pod.UID == uid })
+	wanted = wanted || slices.Contains(s.sent.Unread, string(uid))
 	_, ends = s.sent.Ending[uid]
 	return wanted, ends
 }
