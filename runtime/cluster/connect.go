@@ -8,12 +8,12 @@ import (
 	"io"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
@@ -31,7 +31,7 @@ const protobuf = "application/vnd.kubernetes.protobuf"
 
 // Client is a connection to an API server.
 type Client struct {
-	kubernetes.Interface
+	*apiclient.Client
 
 	// Config is the configuration of the connection. It must not be changed.
 	Config *rest.Config
@@ -64,11 +64,11 @@ func Connect(s Settings) (*Client, error) {
 	config.Wrap(health.watch)
 	config.UserAgent, config.QPS, config.Burst = s.UserAgent, requestsPerSecond, burst
 	config.ContentType, config.AcceptContentTypes = protobuf, protobuf+",application/json"
-	set, err := kubernetes.NewForConfig(config)
+	requests, err := apiclient.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err)
 	}
-	return &Client{Interface: set, Config: config, Health: health}, nil
+	return &Client{Client: requests, Config: config, Health: health}, nil
 }
 
 // configOf returns the configuration that a kubeconfig describes.

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
@@ -127,7 +126,7 @@ func TestHealth(t *testing.T) {
 	}
 	returns := 0
 	c.Health.OnReturn(func() { returns++ })
-	request := func(ctx context.Context) { _, _ = c.CoreV1().Nodes().Get(ctx, "n", metav1.GetOptions{}) }
+	request := func(ctx context.Context) { _ = c.Core.Get().Resource("nodes").Name("n").Do(ctx).Error() }
 	if c.Health.Check() == nil {
 		t.Error("it responds before a request")
 	}
@@ -185,7 +184,7 @@ func TestPages(t *testing.T) {
 		{"text/plain; charset=utf-8", 404, false},
 	} {
 		kind, code = step.kind, step.code
-		err := c.CoreV1().RESTClient().Get().Resource("nodes").Name("n").MaxRetries(0).Do(t.Context()).Error()
+		err := c.Core.Get().Resource("nodes").Name("n").MaxRetries(0).Do(t.Context()).Error()
 		if isPage := errors.As(err, new(*apierror.PageError)); err == nil || isPage != step.isPage {
 			t.Errorf("%s %d: %v", step.kind, step.code, err)
 		}

@@ -3,7 +3,7 @@
 //
 // The inputs are HTTP requests, an agent's pods with their status, and the calls of a runtime. The results are
 // responses and streams. The package serves no streams itself: it requests an address from the runtime and forwards the
-// connection to it. The libraries that forward streams are the kubelet's. The routes use net/http, not go-restful.
+// connection to it. The library that forwards streams is the kubelet's. The routes use net/http, not go-restful.
 //
 //	server.go       the settings, the routes, the life of the server
 //	access.go       the clients that may use the server
@@ -16,6 +16,8 @@
 //	logs.go         logs
 //	streams.go      commands, attached processes and forwarded ports
 //	websocket.go    the same for clients with WebSocket
+//	translate.go    streams of WebSocket as SPDY
+//	tunnel.go       SPDY within WebSocket
 //	status.go       the configuration and the health
 //
 // The package changes no pod and makes no decision about one. It does not know the API server.

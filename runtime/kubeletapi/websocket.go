@@ -3,7 +3,6 @@ package kubeletapi
 import (
 	"net/http"
 
-	translator "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
@@ -16,9 +15,8 @@ func forward(w http.ResponseWriter, r *http.Request, address string, options *re
 		return err
 	}
 	if wsstream.IsWebSocketRequestWithStreamCloseProtocol(r) {
-		h = translator.NewStreamTranslatorHandler(to, nil, 0, translator.Options{
-			Stdin: options.Stdin, Stdout: options.Stdout, Stderr: options.Stderr, Tty: options.TTY,
-		})
+		translate(w, r, to, options)
+		return nil
 	}
 	h.ServeHTTP(w, r)
 	return nil
@@ -27,12 +25,12 @@ func forward(w http.ResponseWriter, r *http.Request, address string, options *re
 // forwardPorts carries the connections to a pod's ports between the client and the runtime's address. SPDY within
 // WebSocket is unpacked (kubelet: getPortForward).
 func forwardPorts(w http.ResponseWriter, r *http.Request, address string) error {
-	h, _, err := forwarding(r, address)
+	h, to, err := forwarding(r, address)
 	if err != nil {
 		return err
 	}
 	if isTunnel(r) {
-		h = translator.NewTunnelingHandler(h)
+		return tunnel(w, r, to)
 	}
 	h.ServeHTTP(w, r)
 	return nil

@@ -11,13 +11,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -31,21 +30,21 @@ const (
 	pause    = 10 * time.Second
 )
 
-// NewClient returns a client for events, with a limit of its own.
-func NewClient(config *rest.Config) (corev1.EventsGetter, error) {
+// NewClient returns a client of core/v1 for events, with a limit of its own.
+func NewClient(config *rest.Config) (rest.Interface, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst = perSecond, burst
-	client, err := corev1.NewForConfig(own)
+	client, err := apiclient.New(own)
 	if err != nil {
 		return nil, fmt.Errorf("client for events: %w", err)
 	}
-	return client, nil
+	return client.Core, nil
 }
 
 // Settings configure a Sender. Every field is required.
 type Settings struct {
 	// Client creates and changes events (see NewClient).
-	Client corev1.EventsGetter
+	Client rest.Interface
 	// Check returns nil if the API server responds (cluster.Health.Check).
 	Check func() error
 	// Node is the name of this node.
@@ -180,16 +179,21 @@ func (s *Sender) deliver(ctx context.Context, result *record.EventCorrelateResul
 
 // send makes one request: a patch for an event that is counted, otherwise a new event.
 func (s *Sender) send(ctx context.Context, result *record.EventCorrelateResult) (*v1.Event, error) {
-	e, events := result.Event, s.Client.Events(result.Event.Namespace)
+	e := result.Event
 	if e.Count > 1 {
-		sent, err := events.Patch(ctx, e.Name, types.StrategicMergePatchType, result.Patch, metav1.PatchOptions{})
+		r := s.Client.Patch(types.StrategicMergePatchType).Name(e.Name).Body(result.Patch)
+		sent, err := do(ctx, r, e.Namespace)
 		if !apierrors.IsNotFound(err) {
 			return sent, err
 		}
 	}
 	// The event that is counted may have expired.
 	e.ResourceVersion = ""
-	return events.Create(ctx, e, metav1.CreateOptions{})
+	return do(ctx, s.Client.Post().Body(e), e.Namespace)
+}
+
+func do(ctx context.Context, r *rest.Request, namespace string) (*v1.Event, error) {
+	return apiclient.Do[v1.Event](ctx, r.Namespace(namespace).Resource("events"))
 }
 
 // refused reports whether another try would fail in the same way.

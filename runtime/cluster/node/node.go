@@ -74,12 +74,12 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 		n.startSource()
 	}
 	n.source = pods.New(pods.Settings{
-		Name: podspec.OwnerAPI, Client: client.CoreV1().RESTClient(), Node: n.NodeName,
+		Name: podspec.OwnerAPI, Client: client.Core, Node: n.NodeName,
 		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered,
 		Changed: n.changed, Listed: func() { n.statuses.Wake() }, Log: m.Log,
 	})
 	n.statuses = statuses.New(statuses.Settings{
-		Pods: n, Copies: n.source, Sender: statuses.NewClient(client.CoreV1()), Log: m.Log,
+		Pods: n, Copies: n.source, Sender: statuses.NewClient(client.Core), Log: m.Log,
 	})
 	n.references = n.newReferences(ctx)
 	m.Engine.UseCluster(n.references)
@@ -214,7 +214,7 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.events.Run(ctx) })
 	parts.Go(func() { n.references.Run(ctx) })
 	services := references.Services{
-		Client: n.client.CoreV1().RESTClient(), File: state.ClusterServices(n.member.Layout), Log: n.member.Log,
+		Client: n.client.Core, File: state.ClusterServices(n.member.Layout), Log: n.member.Log,
 	}
 	parts.Go(func() { services.Run(ctx) })
 	return server.Serve(ctx, n.listener)

@@ -13,7 +13,7 @@ import (
 
 // newReferences returns the ConfigMaps and Secrets for pods of the API server.
 func (n *node) newReferences(ctx context.Context) *references.References {
-	layout, watcher := n.member.Layout, references.Watcher{Client: n.client.CoreV1().RESTClient()}
+	layout, watcher := n.member.Layout, references.Watcher{Client: n.client.Core}
 	return references.New(references.Settings{
 		Copies: objects.Copies{Dir: state.ClusterObjects(layout)}, Watch: watcher.Watch,
 		Stored: n.storedPods, HasEnded: n.hasEnded, Now: n.member.Now, Log: n.member.Log,

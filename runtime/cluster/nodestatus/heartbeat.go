@@ -2,18 +2,19 @@ package nodestatus
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
-	nodeutil "k8s.io/component-helpers/node/util"
+
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 )
 
 // heartbeatTimeout limits one request of a heartbeat. A request in a lost connection would otherwise let the lease
@@ -21,9 +22,12 @@ import (
 // nodeStatusUpdateFrequency).
 const heartbeatTimeout = 10 * time.Second
 
+// nodes is the resource of Nodes.
+const nodes = "nodes"
+
 // Heartbeat is a client with connections of its own, so that the requests of other packages do not delay a heartbeat.
 type Heartbeat struct {
-	kubernetes.Interface
+	*apiclient.Client
 
 	// CloseAll closes the connections. The next request opens a new one.
 	CloseAll func()
@@ -38,27 +42,21 @@ func NewHeartbeat(config *rest.Config) (*Heartbeat, error) {
 	}
 	dialer := connrotation.NewDialer(dial)
 	own.Timeout, own.QPS, own.Dial = heartbeatTimeout, -1, dialer.DialContext
-	set, err := kubernetes.NewForConfig(own)
+	requests, err := apiclient.New(own)
 	if err != nil {
 		return nil, fmt.Errorf("client for heartbeats: %w", err)
 	}
-	return &Heartbeat{Interface: set, CloseAll: dialer.CloseAll}, nil
+	return &Heartbeat{Client: requests, CloseAll: dialer.CloseAll}, nil
 }
 
 // patchStatus sends the difference of two versions of a Node as a strategic merge patch of its status, and returns the
 // answer.
 func (h *Heartbeat) patchStatus(ctx context.Context, before, now *v1.Node) (*v1.Node, error) {
-	var failure error
-	api := patcher{CoreV1Interface: h.CoreV1()}
-	api.patch = func(name string, kind types.PatchType, body []byte, subresources ...string) (*v1.Node, error) {
-		node, err := h.CoreV1().Nodes().Patch(ctx, name, kind, body, metav1.PatchOptions{}, subresources...)
-		failure = err
-		return node, err
-	}
-	node, _, err := nodeutil.PatchNodeStatus(api, types.NodeName(now.Name), before, now)
-	if failure != nil {
-		// The error of the library contains the whole patch.
-		err = failure
+	var node *v1.Node
+	patch, err := statusPatch(before, now)
+	if err == nil {
+		r := h.Core.Patch(types.StrategicMergePatchType).Resource(nodes).Name(now.Name).SubResource("status")
+		node, err = apiclient.Do[v1.Node](ctx, r.Body(patch))
 	}
 	if err == nil {
 		err = checkNode(node, now.Name)
@@ -69,27 +67,45 @@ func (h *Heartbeat) patchStatus(ctx context.Context, before, now *v1.Node) (*v1.
 	return node, nil
 }
 
-// patcher sends the patches of component-helpers with a context, because those have none.
-type patcher struct {
-	corev1.CoreV1Interface
-
-	patch func(name string, kind types.PatchType, body []byte, subresources ...string) (*v1.Node, error)
+// statusPatch returns the strategic merge patch of the metadata and the status of a Node (kubelet:
+// tryUpdateNodeStatus, whose library needs client-go's clientset).
+func statusPatch(before, now *v1.Node) ([]byte, error) {
+	after := *now
+	after.Spec = before.Spec
+	moved := len(before.Status.Addresses) > 0 &&
+		!equality.Semantic.DeepEqual(before.Status.Addresses, now.Status.Addresses)
+	if moved {
+		after.Status.Addresses = before.Status.Addresses
+	}
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := json.Marshal(&after)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(old, changed, v1.Node{})
+	if err != nil || !moved {
+		return patch, err
+	}
+	return replaceAddresses(patch, now.Status.Addresses)
 }
 
-// Nodes returns the interface through which the library sends the patch.
-func (p patcher) Nodes() corev1.NodeInterface { return patchedNodes{p.CoreV1Interface.Nodes(), p} }
-
-type patchedNodes struct {
-	corev1.NodeInterface
-
-	patcher patcher
-}
-
-// Patch sends a patch.
-//
-//nolint:revive // the arguments are those of the interface
-func (n patchedNodes) Patch(
-	_ context.Context, name string, kind types.PatchType, body []byte, _ metav1.PatchOptions, subresources ...string,
-) (*v1.Node, error) {
-	return n.patcher.patch(name, kind, body, subresources...)
+// replaceAddresses adds all addresses to a patch. The API merges addresses by their type, so a patch of the difference
+// would lose one of two addresses with the same type.
+func replaceAddresses(patch []byte, addresses []v1.NodeAddress) ([]byte, error) {
+	var parts map[string]map[string]any
+	if err := json.Unmarshal(patch, &parts); err != nil {
+		return nil, err
+	}
+	all := []any{}
+	for _, a := range addresses {
+		all = append(all, a)
+	}
+	if parts["status"] == nil {
+		parts["status"] = map[string]any{}
+	}
+	parts["status"]["addresses"] = append(all, map[string]string{"$patch": "replace"})
+	return json.Marshal(parts)
 }

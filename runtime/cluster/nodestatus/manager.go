@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
@@ -26,7 +26,7 @@ type Settings struct {
 	// StateDir is the directory of the record of the registration.
 	StateDir string
 	// Client registers and watches the Node. Heartbeat sends statuses and the lease.
-	Client    kubernetes.Interface
+	Client    *apiclient.Client
 	Heartbeat *Heartbeat
 	// Facts returns the facts of this moment, without Now. Record sends an event of the Node. They must not block.
 	Facts  func() Facts
@@ -91,7 +91,7 @@ func (m *Manager) Run(ctx context.Context) {
 
 // watch keeps the copy of the Node.
 func (m *Manager) watch(ctx context.Context) {
-	lw := cache.NewListWatchFromClient(m.Client.CoreV1().RESTClient(), "nodes", metav1.NamespaceAll,
+	lw := cache.NewListWatchFromClient(m.Client.Core, nodes, metav1.NamespaceAll,
 		fields.OneTermEqualSelector(metav1.ObjectNameField, m.Name))
 	cache.NewReflectorWithOptions(lw, &v1.Node{}, &m.copies, cache.ReflectorOptions{
 		Name: "node", Backoff: &utilwait.Backoff{
@@ -207,7 +207,7 @@ func (m *Manager) update(ctx context.Context, why cause) {
 // base returns the version from which a try starts: for the first the newest copy, for the others that of the server.
 func (m *Manager) base(ctx context.Context, try int) (*v1.Node, error) {
 	if try > 0 {
-		node, err := m.Heartbeat.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
+		node, err := apiclient.Do[v1.Node](ctx, m.Heartbeat.Core.Get().Resource(nodes).Name(m.Name))
 		switch {
 		case apierrors.IsNotFound(err) && apierror.IsFromAPI(err):
 			return nil, errDeleted

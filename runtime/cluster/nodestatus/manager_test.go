@@ -16,8 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
@@ -42,7 +42,7 @@ func inLab(t *testing.T, do func(t *testing.T, l *lab)) {
 	synctest.Test(t, func(t *testing.T) {
 		server, config := newAPIServer()
 		l := &lab{t: t, server: server, dir: stateDir(t), log: &strings.Builder{}, facts: usualFacts(), stop: func() {}}
-		set, err := kubernetes.NewForConfig(config)
+		set, err := apiclient.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,6 +191,48 @@ func TestSent(t *testing.T) {
 		if l.after(10 * time.Minute); l.Sent() != before {
 			t.Errorf("refused requests count: %+v, then %+v", before, l.Sent())
 		}
+	})
+}
+
+// TestLeaseOfAnother checks that a renewal continues after another program has changed, or deleted, the lease.
+func TestLeaseOfAnother(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		var requests []string
+		faults := map[string]int{}
+		l.server.fault = func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.Contains(r.URL.Path, "/leases") {
+				return false
+			}
+			requests = append(requests, r.Method)
+			code := faults[r.Method]
+			delete(faults, r.Method)
+			if code != 0 {
+				refuse(w, code, map[int]metav1.StatusReason{
+					http.StatusConflict: metav1.StatusReasonConflict, http.StatusNotFound: metav1.StatusReasonNotFound,
+				}[code])
+			}
+			return code != 0
+		}
+		l.start()
+		l.after(time.Second)
+		for _, step := range []struct {
+			code int
+			want string
+		}{
+			{0, "PUT"},
+			{http.StatusConflict, "PUT GET PUT"},
+			{http.StatusInternalServerError, "PUT PUT"},
+		} {
+			l.server.change(func() { requests, faults[http.MethodPut] = nil, step.code })
+			l.after(10*time.Second + computeEvery/25)
+			l.server.change(func() { l.expect("requests", strings.Join(requests, " "), step.want) })
+		}
+		l.server.change(func() {
+			requests = nil
+			faults[http.MethodPut], faults[http.MethodGet] = http.StatusConflict, http.StatusNotFound
+		})
+		l.after(10*time.Second + computeEvery/25)
+		l.server.change(func() { l.expect("a deleted lease", strings.Join(requests, " "), "PUT GET POST PUT") })
 	})
 }
 

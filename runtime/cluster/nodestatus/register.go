@@ -7,8 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
@@ -34,7 +34,7 @@ func (m *Manager) register(ctx context.Context) {
 func (m *Manager) tryRegister(ctx context.Context) (*v1.Node, error) {
 	facts := m.facts()
 	initial := New(&m.Node, facts)
-	created, err := m.Client.CoreV1().Nodes().Create(ctx, initial, metav1.CreateOptions{})
+	created, err := apiclient.Do[v1.Node](ctx, m.Client.Core.Post().Resource(nodes).Body(initial))
 	if err == nil {
 		err = checkNode(created, m.Name)
 	}
@@ -46,7 +46,7 @@ func (m *Manager) tryRegister(ctx context.Context) (*v1.Node, error) {
 	if !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
 		return nil, err
 	}
-	existing, getErr := m.Client.CoreV1().Nodes().Get(ctx, m.Name, metav1.GetOptions{})
+	existing, getErr := apiclient.Do[v1.Node](ctx, m.Client.Core.Get().Resource(nodes).Name(m.Name))
 	if getErr == nil {
 		getErr = checkNode(existing, m.Name)
 	}

@@ -17,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
@@ -84,7 +84,7 @@ func inBubble(t *testing.T, load func(*v1.Pod) (*podspec.Desired, error), test f
 		b := &bubble{server: &server{pods: pods, version: 5, events: make(chan any)}}
 		network, config := apitest.Serve(t, http.HandlerFunc(b.serve))
 		b.network = network
-		set, err := kubernetes.NewForConfig(config)
+		set, err := apiclient.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func inBubble(t *testing.T, load func(*v1.Pod) (*podspec.Desired, error), test f
 			load = func(pod *v1.Pod) (*podspec.Desired, error) { return podspec.New(pod, "api", pod.UID), nil }
 		}
 		b.source = New(Settings{
-			Name: "api", Client: set.CoreV1().RESTClient(), Node: "n", Load: load,
+			Name: "api", Client: set.Core, Node: "n", Load: load,
 			Known: func(types.UID) bool { return false }, Log: slog.New(slog.NewTextHandler(b, nil)),
 		})
 		ctx, stop := context.WithCancel(t.Context())

@@ -20,11 +20,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
@@ -180,14 +180,14 @@ func (l *lab) waitForChange(uid types.UID) {
 
 func run(t *testing.T, s *server, known ...types.UID) *lab {
 	t.Helper()
-	set, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	set, err := apiclient.New(&rest.Config{Host: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{t: t, updates: make(chan sources.Update), log: &strings.Builder{}}
 	l.changing = sync.NewCond(&l.mu)
 	l.Source = New(Settings{
-		Name: "api", Client: set.CoreV1().RESTClient(), Node: "n", Known: func(uid types.UID) bool { return slices.Contains(known, uid) },
+		Name: "api", Client: set.Core, Node: "n", Known: func(uid types.UID) bool { return slices.Contains(known, uid) },
 		Load: func(pod *v1.Pod) (*podspec.Desired, error) {
 			if pod.Annotations["bad"] != "" {
 				return nil, errors.New("it is bad")

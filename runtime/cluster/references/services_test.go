@@ -11,9 +11,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
@@ -49,11 +49,11 @@ func TestServices(t *testing.T) {
 		}
 	}))
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-	set, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	set, err := apiclient.New(&rest.Config{Host: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Services{Client: set.CoreV1().RESTClient(), File: state.ClusterServices(layout), Log: slog.New(slog.DiscardHandler)}
+	s := &Services{Client: set.Core, File: state.ClusterServices(layout), Log: slog.New(slog.DiscardHandler)}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

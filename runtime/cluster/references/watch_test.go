@@ -11,10 +11,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -89,13 +89,13 @@ func secretNamed(name, value, version string) v1.Secret {
 // TestWatch checks that a watch requests one object only, reports its changes, and ignores other objects.
 func TestWatch(t *testing.T) {
 	s := newServer(t, secretNamed("other", "no", "1"), secretNamed("one", "first", "2"))
-	set, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	set, err := apiclient.New(&rest.Config{Host: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	woken := make(chan types.UID)
 	l := newLab(t, t.TempDir())
-	l.settings.Watch = Watcher{Client: set.CoreV1().RESTClient()}.Watch
+	l.settings.Watch = Watcher{Client: set.Core}.Watch
 	l.settings.Wake = func(uid types.UID) { woken <- uid }
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -152,12 +152,12 @@ func TestWatch(t *testing.T) {
 func TestRefusedWatch(t *testing.T) {
 	s := newServer(t)
 	s.refuse = true
-	set, err := kubernetes.NewForConfig(&rest.Config{Host: s.URL})
+	set, err := apiclient.New(&rest.Config{Host: s.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := newLab(t, t.TempDir())
-	l.settings.Watch = Watcher{Client: set.CoreV1().RESTClient()}.Watch
+	l.settings.Watch = Watcher{Client: set.Core}.Watch
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -6,7 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/podctl/podctl/runtime/model"
@@ -16,8 +15,8 @@ import (
 // with a status that is no longer the newest.
 type Client struct{ pods rest.Interface }
 
-// NewClient returns a Sender that makes requests through a typed client.
-func NewClient(core corev1.CoreV1Interface) *Client { return &Client{core.RESTClient()} }
+// NewClient returns a Sender that makes requests through the client of core/v1.
+func NewClient(core rest.Interface) *Client { return &Client{core} }
 
 // Patch changes the status of a pod by a strategic merge patch, and returns the changed pod.
 func (c *Client) Patch(ctx context.Context, pod model.PodRef, body []byte) (*v1.Pod, error) {

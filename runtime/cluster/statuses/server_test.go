@@ -17,8 +17,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 )
 
 // fault answers a request in place of the API server. It returns false to let the API server answer.
@@ -344,9 +345,9 @@ func (s *apiServer) serve(t *testing.T) *Client {
 		server.CloseClientConnections()
 		server.Close()
 	})
-	core, err := corev1.NewForConfig(&rest.Config{Host: "http://api.test", Transport: transport, QPS: -1})
+	requests, err := apiclient.New(&rest.Config{Host: "http://api.test", Transport: transport, QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewClient(core)
+	return NewClient(requests.Core)
 }
