@@ -448,6 +448,13 @@ func TestVariablesInCluster(t *testing.T) {
 			t.Errorf("%s, links %t: %q, want %q", c.namespace, c.links, got, c.want)
 		}
 	}
+	other := InCluster([]*v1.Service{one("default", "kubernetes", "10.0.0.1"), one("b", "kubernetes", "10.0.0.4")})
+	delete(other.Links["b"], "KUBERNETES_PORT_443_TCP")
+	inB := pod("p", "")
+	inB.Namespace = "b"
+	if v := other.Variables(inB); v["KUBERNETES_PORT_443_TCP"] != "" {
+		t.Errorf("variables of two Services with one name are mixed: %v", v)
+	}
 	if len(known.Variables(pod("p", ""))) == 0 || len(known.Always) == 0 || known.Always["WEB_SERVICE_HOST"] != "" {
 		t.Errorf("%v", known.Always)
 	}
