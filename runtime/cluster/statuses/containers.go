@@ -36,7 +36,7 @@ func (m *Merge) mergeContainers(s *v1.PodStatus) {
 func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 	ended := old.State.Terminated
 	switch {
-	case m.MayRun && m.endsForGood(own, old):
+	case m.MayRun && (isCreated(own) || m.endsForGood(own, old)):
 		*own = *old
 		own.Ready = false
 		return
@@ -56,6 +56,12 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 	if ended != nil && own.ContainerID != old.ContainerID {
 		own.LastTerminationState.Terminated = ended
 	}
+}
+
+// isCreated reports whether a container is created but not started. A kubelet shows it only if the start fails, without a
+// reason. The pass that is under way starts it, so until then the status before stays.
+func isCreated(own *v1.ContainerStatus) bool {
+	return own.State.Waiting != nil && own.State.Waiting.Reason == ""
 }
 
 // endsForGood reports whether a container has ended that may not run again, as far as its restart policy says. The pass
