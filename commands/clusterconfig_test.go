@@ -24,6 +24,8 @@ agent:
   node-ip: [192.0.2.1, "2001:db8::1"]
   register-with-taints: [a=b:NoSchedule, "c:NoExecute"]
   provider-id: p
+  cluster-dns: [10.96.0.10, "fd00::a"]
+  cluster-domain: cluster.local
   address: 192.0.2.1
   port: 10350
   tls-cert-file: /c
@@ -37,7 +39,8 @@ agent:
 	}
 	for name, want := range map[string]string{
 		"kubeconfig": "/etc/podctl/kubeconfig", "node-name": "n2", "node-ip": "[192.0.2.1,2001:db8::1]",
-		"register-with-taints": "[a=b:NoSchedule,c:NoExecute]", "provider-id": "p", "address": "192.0.2.1", "port": "10350",
+		"register-with-taints": "[a=b:NoSchedule,c:NoExecute]", "provider-id": "p", "cluster-dns": "[10.96.0.10,fd00::a]",
+		"cluster-domain": "cluster.local", "address": "192.0.2.1", "port": "10350",
 		"tls-cert-file": "/c", "tls-private-key-file": "/k", "authorization-mode": "AlwaysAllow", "node-labels": "disk=ssd",
 	} {
 		if got[name] != want {
@@ -48,6 +51,7 @@ agent:
 		"agent: {node-name: n1}":                    "--node-name needs --kubeconfig",
 		"agent: {kubeconfig: k, port: many}":        "agent.port: ",
 		"agent: {kubeconfig: k, node-ip: [a]}":      "--node-ip a: it is not an IP address",
+		"agent: {cluster-dns: [10.96.0.10]}":        "--cluster-dns needs --kubeconfig",
 		"agent: {kubeconfig: k, node-names: n}":     `unknown key "agent.node-names"`,
 		"agent: {kubeconfig: [k, l]}":               "agent.kubeconfig takes one value",
 		"agent: {kubeconfig: k}\nkubeconfig: other": `unknown key "kubeconfig"`,

@@ -19,6 +19,7 @@ type clusterOptions struct {
 	daemon.ClusterSettings
 
 	ips           []string
+	dns           []string
 	taints        []string
 	authorization string
 	// flags are those that have no effect without --kubeconfig.
@@ -35,6 +36,9 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.StringVar(&o.NodeName, "node-name", "", "Name of the Node (default: the host name in lower case)")
 	f.StringSliceVar(&o.ips, "node-ip", nil,
 		"Addresses of the Node, at most one per IP family (default: the address of the default route)")
+	f.StringSliceVar(&o.dns, "cluster-dns", nil, "Addresses of the cluster's DNS servers, for pods of the API server")
+	f.StringVar(&o.ClusterDomain, "cluster-domain", "",
+		"Domain of the cluster, such as cluster.local, for pods of the API server")
 	f.StringSliceVar(&o.taints, "register-with-taints", nil,
 		"Taints for a Node that does not exist yet, such as dedicated=db:NoSchedule")
 	f.StringVar(&o.ProviderID, "provider-id", "",
@@ -69,8 +73,14 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 	if problems := validation.IsDNS1123Subdomain(s.NodeName); s.NodeName != "" && len(problems) > 0 {
 		return nil, exit.Usagef("--node-name %s: %s", s.NodeName, problems[0])
 	}
+	if problems := validation.IsDNS1123Subdomain(s.ClusterDomain); s.ClusterDomain != "" && len(problems) > 0 {
+		return nil, exit.Usagef("--cluster-domain %s: %s", s.ClusterDomain, problems[0])
+	}
 	var err error
 	if s.NodeIPs, err = addresses(o.ips); err != nil {
+		return nil, err
+	}
+	if s.ClusterDNS, err = servers(o.dns); err != nil {
 		return nil, err
 	}
 	s.Taints, err = taints(o.taints)
@@ -103,6 +113,18 @@ func addresses(texts []string) (all []netip.Addr, err error) {
 			}
 		}
 		all = append(all, ip)
+	}
+	return all, nil
+}
+
+// servers parses the addresses of the cluster's DNS servers. They may be link-local, as those of a cache on each node.
+func servers(texts []string) (all []netip.Addr, err error) {
+	for _, text := range texts {
+		ip, parseErr := netip.ParseAddr(strings.TrimSpace(text))
+		if parseErr != nil || ip.Zone() != "" || ip.IsUnspecified() || ip.IsMulticast() {
+			return nil, exit.Usagef("--cluster-dns %s: it is not the IP address of a server", text)
+		}
+		all = append(all, ip.Unmap())
 	}
 	return all, nil
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestClusterFlags(t *testing.T) {
 		t.Errorf("without flags: %v, %v", s, err)
 	}
 	s, err := clusterOf(t, "--kubeconfig k --node-name n1 --node-ip 192.0.2.1,2001:db8::1 --register-with-taints a=b:NoSchedule,c:NoExecute "+
-		"--provider-id p --authorization-mode AlwaysAllow")
+		"--provider-id p --cluster-dns 169.254.20.10,fd00::a --cluster-domain cluster.local --authorization-mode AlwaysAllow")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +39,9 @@ func TestClusterFlags(t *testing.T) {
 	}
 	if len(s.NodeIPs) != 2 || s.NodeIPs[1].String() != "2001:db8::1" {
 		t.Errorf("addresses %v", s.NodeIPs)
+	}
+	if fmt.Sprintf("%v %s", s.ClusterDNS, s.ClusterDomain) != "[169.254.20.10 fd00::a] cluster.local" {
+		t.Errorf("DNS %v, %s", s.ClusterDNS, s.ClusterDomain)
 	}
 	if len(s.Taints) != 2 || s.Taints[0].ToString() != "a=b:NoSchedule" || s.Taints[1].ToString() != "c:NoExecute" {
 		t.Errorf("taints %v", s.Taints)
@@ -69,6 +73,10 @@ func TestBadClusterFlags(t *testing.T) {
 		"--node-name n":                                      "--node-name needs --kubeconfig",
 		"--port 1":                                           "--port needs --kubeconfig",
 		"--kubeconfig k --node-name A_b":                     "--node-name A_b: ",
+		"--cluster-domain d":                                 "--cluster-domain needs --kubeconfig",
+		"--kubeconfig k --cluster-dns x":                     "--cluster-dns x: it is not the IP address of a server",
+		"--kubeconfig k --cluster-dns 0.0.0.0":               "--cluster-dns 0.0.0.0: ",
+		"--kubeconfig k --cluster-domain A_b":                "--cluster-domain A_b: ",
 		"--kubeconfig k --node-ip x":                         "--node-ip x: it is not an IP address",
 		"--kubeconfig k --node-ip 127.0.0.1":                 "--node-ip 127.0.0.1: other machines cannot reach it",
 		"--kubeconfig k --node-ip 192.0.2.1,192.0.2.2":       "192.0.2.1 and 192.0.2.2 are of the same family",

@@ -96,7 +96,9 @@ func podFields() []Field {
 		{Path: "spec.resources", Support: Honoured, Change: InPlace},
 		{
 			Path: DNSPolicy, Support: Honoured, Change: NewSandbox,
-			Note: "podctl has no cluster DNS: ClusterFirst and ClusterFirstWithHostNet fall back to Default.",
+			Note:        "podctl has no cluster DNS: ClusterFirst and ClusterFirstWithHostNet fall back to Default.",
+			Cluster:     Honoured,
+			ClusterNote: "Without --cluster-dns, ClusterFirst and ClusterFirstWithHostNet fall back to Default.",
 		},
 		{Path: "spec.dnsConfig", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostname", Support: Honoured, Change: NewSandbox},

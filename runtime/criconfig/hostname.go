@@ -15,8 +15,8 @@ const (
 )
 
 // Hostname returns a pod's host name and domain (kubelet: GeneratePodHostNameAndDomain). The domain is empty without a
-// subdomain.
-func Hostname(pod *v1.Pod) (hostname, domain string, err error) {
+// subdomain, and otherwise ends with that of the cluster, which may be empty.
+func Hostname(pod *v1.Pod, clusterDomain string) (hostname, domain string, err error) {
 	if override := pod.Spec.HostnameOverride; override != nil {
 		if msgs := validation.IsDNS1123Subdomain(*override); len(msgs) > 0 {
 			return "", "", fmt.Errorf("spec.hostnameOverride: %q is not a valid DNS name: %s",
@@ -37,8 +37,8 @@ func Hostname(pod *v1.Pod) (hostname, domain string, err error) {
 			return "", "", fmt.Errorf("spec.subdomain: %q is not a valid DNS label: %s",
 				pod.Spec.Subdomain, strings.Join(msgs, "; "))
 		}
-		// The cluster's domain is empty here, so the name ends with a dot.
-		domain = fmt.Sprintf("%s.%s.svc.", pod.Spec.Subdomain, pod.Namespace)
+		// Without a domain of the cluster, the name ends with a dot.
+		domain = fmt.Sprintf("%s.%s.svc.%s", pod.Spec.Subdomain, pod.Namespace, clusterDomain)
 	}
 	return truncated(hostname), domain, nil
 }
@@ -49,11 +49,11 @@ func truncated(name string) string {
 
 // sandboxHostname returns the host name for the kernel: empty on the node's network, the full name if the pod asks for
 // it.
-func sandboxHostname(pod *v1.Pod) (string, error) {
+func sandboxHostname(pod *v1.Pod, clusterDomain string) (string, error) {
 	if pod.Spec.HostNetwork {
 		return "", nil
 	}
-	hostname, domain, err := Hostname(pod)
+	hostname, domain, err := Hostname(pod, clusterDomain)
 	if err != nil || domain == "" || pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN {
 		return hostname, err
 	}

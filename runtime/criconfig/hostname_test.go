@@ -14,6 +14,7 @@ func TestSandboxHostname(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod         string
 		spec        v1.PodSpec
+		domain      string
 		want, error string
 	}{
 		"the pod's name":           {pod: "web", want: "web"},
@@ -21,6 +22,7 @@ func TestSandboxHostname(t *testing.T) {
 		"the pod's host name":      {pod: "web", spec: v1.PodSpec{Hostname: "db"}, want: "db"},
 		"a subdomain":              {pod: "web", spec: v1.PodSpec{Subdomain: "sub"}, want: "web"},
 		"the full name":            {pod: "web", spec: v1.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: new(true)}, want: "web.sub.ns.svc."},
+		"the domain of a cluster":  {pod: "web", spec: v1.PodSpec{Subdomain: "sub", SetHostnameAsFQDN: new(true)}, domain: "d.local", want: "web.sub.ns.svc.d.local"},
 		"no subdomain":             {pod: "web", spec: v1.PodSpec{SetHostnameAsFQDN: new(true)}, want: "web"},
 		"a name of 63 characters":  {pod: strings.Repeat("a", 63), want: strings.Repeat("a", 63)},
 		"a name of 64 characters":  {pod: strings.Repeat("a", 64), want: strings.Repeat("a", 63)},
@@ -32,7 +34,7 @@ func TestSandboxHostname(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := sandboxHostname(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: c.pod}, Spec: c.spec})
+			got, err := sandboxHostname(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: c.pod}, Spec: c.spec}, c.domain)
 			text := ""
 			if err != nil {
 				text = err.Error()

@@ -27,15 +27,15 @@ func HostsFile(pod *v1.Pod, node Node, podIPs []string) ([]byte, error) {
 	if pod.Spec.HostNetwork {
 		b.WriteString(hostNetworkHead)
 		b.Write(node.HostsFile)
-	} else if err := writePodHosts(&b, pod, podIPs); err != nil {
+	} else if err := writePodHosts(&b, pod, node.ClusterDomain, podIPs); err != nil {
 		return nil, err
 	}
 	writeAliases(&b, pod.Spec.HostAliases)
 	return b.Bytes(), nil
 }
 
-func writePodHosts(b *bytes.Buffer, pod *v1.Pod, podIPs []string) error {
-	hostname, domain, err := Hostname(pod)
+func writePodHosts(b *bytes.Buffer, pod *v1.Pod, clusterDomain string, podIPs []string) error {
+	hostname, domain, err := Hostname(pod, clusterDomain)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,10 @@ type Node struct {
 	// ResolvConf and HostsFile are the node's own files.
 	ResolvConf []byte `json:"-"`
 	HostsFile  []byte `json:"-"`
+	// ClusterDNS are the addresses of the cluster's DNS servers, and ClusterDomain is the end of its names. Only pods
+	// of the API server have them. Both may be empty.
+	ClusterDNS    []string `json:"clusterDNS,omitempty"`
+	ClusterDomain string   `json:"clusterDomain,omitempty"`
 	// ThermalThrottle are paths of this machine that are masked in addition to the usual ones.
 	ThermalThrottle []string `json:"thermalThrottle,omitempty"`
 	SELinux         bool     `json:"seLinux,omitempty"`
@@ -56,6 +60,7 @@ func (n Node) As(identity *model.NodeIdentity) Node {
 	}
 	n.HostName, n.Capacity = n.Name, n.Allocatable
 	n.Name, n.IPs, n.Allocatable = identity.Name, identity.IPs, identity.Allocatable
+	n.ClusterDNS, n.ClusterDomain = identity.ClusterDNS, identity.ClusterDomain
 	return n
 }
 

@@ -225,7 +225,7 @@ func TestNamesAreTheKubelets(t *testing.T) {
 		}
 		corev1.SetObjectDefaults_Pod(r.Pod)
 		node := Node{ResolvConf: []byte(r.ResolvConf), HostsFile: []byte(r.NodeHosts)}
-		hostname, domain, err := Hostname(r.Pod)
+		hostname, domain, err := Hostname(r.Pod, "")
 		if (err != nil) != (r.Expect.HostnameError != "") || hostname != r.Expect.Hostname || domain != r.Expect.HostDomain {
 			t.Errorf("hostname %q %q %v, want %q %q %q",
 				hostname, domain, err, r.Expect.Hostname, r.Expect.HostDomain, r.Expect.HostnameError)

@@ -20,7 +20,7 @@ func Sandbox(d *podspec.Desired, node Node, paths Paths, attempt uint32) (*runti
 	if err = checkUsers(pod, node, paths.UserNS); err != nil {
 		return nil, err
 	}
-	hostname, err := sandboxHostname(pod)
+	hostname, err := sandboxHostname(pod, node.ClusterDomain)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/gc"
@@ -141,6 +142,21 @@ func (l *lab) checkpoint(ref model.PodRef) *state.Checkpoint {
 		l.t.Fatal(err)
 	}
 	return j
+}
+
+// applyAPI makes one pass over a pod of the API server.
+func (l *lab) applyAPI(text string) *planned {
+	l.t.Helper()
+	desired := podspectest.FromAPI(l.t, text)
+	in, s, err := l.observer.Input(l.t.Context(), model.RefOf(desired.Pod), desired, plan.Options{})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	p := &planned{l, in, plan.Make(in), s}
+	if _, err = p.run(Options{}); err != nil {
+		l.t.Fatal(err)
+	}
+	return p
 }
 
 // history returns the events of a pod as "Reason container: message".

@@ -105,6 +105,16 @@ func pullReason(err error) error {
 	return model.WithReason(model.ErrImagePull, err)
 }
 
+// warnOfDNS records the events for the resolver configuration of a pod of the API server.
+func (x *preparer) warnOfDNS() {
+	if !x.desired.FromCluster() {
+		return
+	}
+	for _, w := range criconfig.DNSWarnings(x.desired.Pod, x.node()) {
+		x.report.record(w.Reason, "", w.Text)
+	}
+}
+
 // runSandbox creates and starts the pod's sandbox. It ignores cancellation, because an incomplete sandbox is useless.
 func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error) {
 	if criconfig.OwnUsers(x.desired.Pod) {
@@ -117,6 +127,7 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 	if err != nil {
 		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}
+	x.warnOfDNS()
 	if err = x.logs().Make(""); err != nil {
 		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}

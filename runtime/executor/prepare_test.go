@@ -2,9 +2,11 @@ package executor
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -174,5 +176,34 @@ func TestFailedVolumes(t *testing.T) {
 	}
 	if len(l.server.Created().Containers) > 0 {
 		t.Error("a container was created without its volume")
+	}
+}
+
+// TestDNSOfPods checks that only pods of the API server use the DNS of the cluster and have events about it.
+func TestDNSOfPods(t *testing.T) {
+	own := strings.Replace(onePod(), "web", "own", 1)
+	missing := func(event string) bool { return strings.Contains(event, "MissingClusterDNS") }
+	l := newLab(t, "i:1")
+	if p := l.applyAPI(onePod()); !slices.ContainsFunc(l.history(p.in.Pod), missing) {
+		t.Errorf("without a cluster DNS: %q", l.history(p.in.Pod))
+	}
+	if p := l.apply(own); slices.ContainsFunc(l.history(p.in.Pod), missing) {
+		t.Errorf("a pod from a file: %q", l.history(p.in.Pod))
+	}
+	l = newLab(t, "i:1")
+	if err := l.executor.host.Identify(&model.NodeIdentity{Name: "n", ClusterDNS: []string{"10.0.0.10"}, ClusterDomain: "d"}); err != nil {
+		t.Fatal(err)
+	}
+	for from, want := range map[*planned]string{l.applyAPI(onePod()): "[10.0.0.10] [default.svc.d svc.d d]", l.apply(own): "[] []"} {
+		config, err := from.execution(Options{}).prepare.sandboxConfig(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprintf("%v %v", config.GetDnsConfig().GetServers(), config.GetDnsConfig().GetSearches()); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		if slices.ContainsFunc(l.history(from.in.Pod), missing) {
+			t.Errorf("%q", l.history(from.in.Pod))
+		}
 	}
 }

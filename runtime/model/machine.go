@@ -27,4 +27,7 @@ type NodeIdentity struct {
 	IPs []string `json:"ips"`
 	// Allocatable are the resources of the Node for pods.
 	Allocatable v1.ResourceList `json:"allocatable"`
+	// ClusterDNS are the addresses of the cluster's DNS servers; ClusterDomain is the end of its names.
+	ClusterDNS    []string `json:"clusterDNS,omitempty"`
+	ClusterDomain string   `json:"clusterDomain,omitempty"`
 }

@@ -260,7 +260,8 @@ func TestNodeOf(t *testing.T) {
 	shown := func(d *podspec.Desired) string {
 		node := h.NodeOf(d)
 		m := snapshot.MachineOf(&node)
-		return fmt.Sprintf("%s %s %v, %s of %s", node.Name, m.Labels[v1.LabelHostname], m.NodeIPs, node.Allocatable.Cpu(), m.Capacity.Cpu())
+		return fmt.Sprintf("%s %s %v, %s of %s%s", node.Name, m.Labels[v1.LabelHostname], m.NodeIPs,
+			node.Allocatable.Cpu(), m.Capacity.Cpu(), strings.Join(append(node.ClusterDNS, node.ClusterDomain), " "))
 	}
 	const machine = "host host [10.0.0.1], 4 of 4"
 	for _, d := range []*podspec.Desired{nil, own, api} {
@@ -268,11 +269,12 @@ func TestNodeOf(t *testing.T) {
 			t.Errorf("without a cluster: %s", got)
 		}
 	}
-	identity := &model.NodeIdentity{Name: "n1", IPs: []string{"192.0.2.1", "2001:db8::1"}, Allocatable: list("3")}
+	identity := &model.NodeIdentity{Name: "n1", IPs: []string{"192.0.2.1", "2001:db8::1"}, Allocatable: list("3"),
+		ClusterDNS: []string{" 10.0.0.10"}, ClusterDomain: "d.local"}
 	if err := h.Identify(identity); err != nil {
 		t.Fatal(err)
 	}
-	for d, want := range map[*podspec.Desired]string{nil: machine, own: machine, api: "n1 host [192.0.2.1 2001:db8::1], 3 of 4"} {
+	for d, want := range map[*podspec.Desired]string{nil: machine, own: machine, api: "n1 host [192.0.2.1 2001:db8::1], 3 of 4 10.0.0.10 d.local"} {
 		if got := shown(d); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/net/publicsuffix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Name is a name under which pods find an address.
@@ -79,7 +81,7 @@ const hostsHead = "\n# Services, by podctl.\n"
 //     domain.
 //   - A short name of the pod's own namespace is left out if it is a name of the pod, the node or a loopback address.
 func Hosts(pod *v1.Pod, node string, names []Name) []byte {
-	if len(names) == 0 || !usesClusterDNS(pod) {
+	if len(names) == 0 || !podspec.UsesClusterDNS(pod) {
 		return nil
 	}
 	var b strings.Builder
@@ -155,16 +157,4 @@ func WithHosts(file, lines []byte) []byte {
 		}
 	}
 	return whole
-}
-
-// usesClusterDNS reports whether a pod would use the DNS of a cluster (kubelet: getPodDNSType).
-func usesClusterDNS(pod *v1.Pod) bool {
-	switch pod.Spec.DNSPolicy {
-	case v1.DNSClusterFirstWithHostNet:
-		return true
-	case v1.DNSClusterFirst, "":
-		return !pod.Spec.HostNetwork
-	case v1.DNSDefault, v1.DNSNone:
-	}
-	return false
 }

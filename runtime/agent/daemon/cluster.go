@@ -26,6 +26,9 @@ type ClusterSettings struct {
 	// one per family. If empty, it is the address of the default route.
 	NodeName string
 	NodeIPs  []netip.Addr
+	// ClusterDNS are the DNS servers of the cluster, and ClusterDomain is the end of its names. Both may be empty.
+	ClusterDNS    []netip.Addr
+	ClusterDomain string
 	// Labels, Taints and ProviderID apply when the Node is created.
 	Labels     map[string]string
 	Taints     []v1.Taint

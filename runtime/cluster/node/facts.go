@@ -2,6 +2,7 @@ package node
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"strings"
 
@@ -42,7 +43,7 @@ func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machi
 	now, state, known := n.member.Now(), runtime.State(), a.NodeFacts()
 	capacity, allocatable := n.resources()
 	return nodestatus.Facts{
-		Addresses: nodestatus.Addresses(n.addresses(), hostName()), Port: int32(n.Server.Port),
+		Addresses: nodestatus.Addresses(texts(n.NodeIPs), hostName()), Port: int32(n.Server.Port),
 		Machine: identity, Version: nodestatus.Version(n.member.Version), Capacity: capacity, Allocatable: allocatable,
 		Runtime: state.Facts, Pressures: known.Pressures, DeclaredFeatures: nodestatus.DeclaredFeatures(),
 		Causes: state.Causes(now, known.RelistedAt, known.ShuttingDown), Early: state.Early(now),
@@ -58,8 +59,10 @@ func (n *node) resources() (capacity, allocatable v1.ResourceList) {
 // writeIdentity stores the values of the Node that pods of the API server see.
 func (n *node) writeIdentity() error {
 	_, allocatable := n.resources()
-	identity := &model.NodeIdentity{Name: n.NodeName, IPs: n.addresses(), Allocatable: allocatable}
-	return n.member.Engine.Host.Identify(identity)
+	return n.member.Engine.Host.Identify(&model.NodeIdentity{
+		Name: n.NodeName, IPs: texts(n.NodeIPs), Allocatable: allocatable,
+		ClusterDNS: texts(n.ClusterDNS), ClusterDomain: n.ClusterDomain,
+	})
 }
 
 // record sends an event of the Node.
@@ -81,10 +84,10 @@ func (n *node) HandleFacts() {
 	manager.Wake()
 }
 
-// addresses returns the addresses of the node as texts.
-func (n *node) addresses() []string {
-	all := make([]string, 0, len(n.NodeIPs))
-	for _, ip := range n.NodeIPs {
+// texts returns addresses as texts.
+func texts(ips []netip.Addr) []string {
+	all := make([]string, 0, len(ips))
+	for _, ip := range ips {
 		all = append(all, ip.String())
 	}
 	return all

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -9,7 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -62,5 +69,35 @@ func TestListen(t *testing.T) {
 		if n.listener != nil && err == nil {
 			n.listener.Close() //nolint:errcheck // the test is over
 		}
+	}
+}
+
+// TestClusterDNS checks that /configz and the stored identity have the DNS of the cluster.
+func TestClusterDNS(t *testing.T) {
+	layout := state.Layout{Root: filepath.Join(t.TempDir(), "state")}
+	if err := layout.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	client := &cri.Client{}
+	host := observe.NewHost(client, layout, observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "m"} }})
+	n := &node{
+		ClusterSettings: &daemon.ClusterSettings{
+			NodeName: "n", Resources: &admission.Settings{}, ClusterDomain: "d.local",
+			ClusterDNS: []netip.Addr{netip.MustParseAddr("10.0.0.10"), netip.MustParseAddr("fd00::a")},
+		},
+		member: &daemon.Member{Layout: layout, Engine: &runtime.Engine{Client: client, Host: host}},
+	}
+	if err := n.writeIdentity(); err != nil {
+		t.Fatal(err)
+	}
+	const want = "[10.0.0.10 fd00::a] d.local"
+	other := observe.NewHost(client, layout, observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{} }})
+	seen := other.NodeOf(podspectest.FromAPI(t, podspectest.Minimal))
+	if got := fmt.Sprintf("%v %s", seen.ClusterDNS, seen.ClusterDomain); got != want {
+		t.Errorf("another process sees %s", got)
+	}
+	c := n.configuration()
+	if got := fmt.Sprintf("%v %s", c.ClusterDNS, c.ClusterDomain); got != want {
+		t.Errorf("/configz has %s", got)
 	}
 }

@@ -50,6 +50,8 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 		EvictionHard:             map[string]string{},
 		SystemReserved:           map[string]string{},
 		ProviderID:               n.ProviderID,
+		ClusterDNS:               texts(n.ClusterDNS),
+		ClusterDomain:            n.ClusterDomain,
 		RegisterNode:             new(true),
 	}
 	if hardware.SystemdCgroup {
