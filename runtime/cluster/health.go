@@ -110,7 +110,8 @@ func limitDelay(h http.Header) {
 }
 
 // maxAnswer limits the size of an answer in bytes. The largest is the list of a node's pods: an object has at most
-// 1.5 MiB (etcd's limit). A watch has no end, but its events have the same limit.
+// 1.5 MiB (etcd's limit). A watch has no end, but its events have the same limit, and listwatch limits the objects that
+// it begins with.
 const maxAnswer = 256 << 20
 
 // limitedBody is the body of an answer. Reading more than its limit is an error.

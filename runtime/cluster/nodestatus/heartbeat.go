@@ -51,11 +51,11 @@ func NewHeartbeat(config *rest.Config) (*Heartbeat, error) {
 
 // patchStatus sends the difference of two versions of a Node as a strategic merge patch of its status, and returns the
 // answer.
-func (h *Heartbeat) patchStatus(ctx context.Context, before, now *v1.Node) (*v1.Node, error) {
+func patchStatus(ctx context.Context, c *apiclient.Client, before, now *v1.Node) (*v1.Node, error) {
 	var node *v1.Node
 	patch, err := statusPatch(before, now)
 	if err == nil {
-		r := h.Core.Patch(types.StrategicMergePatchType).Resource(nodes).Name(now.Name).SubResource("status")
+		r := c.Core.Patch(types.StrategicMergePatchType).Resource(nodes).Name(now.Name).SubResource("status")
 		node, err = apiclient.Do[v1.Node](ctx, r.Body(patch))
 	}
 	if err == nil {

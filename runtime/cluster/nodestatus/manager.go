@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
+	"github.com/podctl/podctl/runtime/cluster/listwatch"
 )
 
 // Settings configure a Manager. Every field but Registered is required.
@@ -91,13 +91,11 @@ func (m *Manager) Run(ctx context.Context) {
 
 // watch keeps the copy of the Node.
 func (m *Manager) watch(ctx context.Context) {
-	lw := cache.NewListWatchFromClient(m.Client.Core, nodes, metav1.NamespaceAll,
-		fields.OneTermEqualSelector(metav1.ObjectNameField, m.Name))
-	cache.NewReflectorWithOptions(lw, &v1.Node{}, &m.copies, cache.ReflectorOptions{
-		Name: "node", Backoff: &utilwait.Backoff{
-			Duration: computeEvery / 10, Cap: computeEvery, Steps: 4, Factor: 2, Jitter: 1,
-		},
-	}).RunWithContext(quiet(ctx))
+	listwatch.New(listwatch.Settings{
+		Client: m.Client.Core, Resource: nodes, Object: &v1.Node{}, List: &v1.NodeList{},
+		Fields:  fields.OneTermEqualSelector(metav1.ObjectNameField, m.Name),
+		Backoff: utilwait.Backoff{Duration: computeEvery / 10, Cap: computeEvery, Steps: 4, Factor: 2, Jitter: 1},
+	}, &m.copies).RunWithContext(quiet(ctx))
 }
 
 // facts returns the facts of this moment.
@@ -240,7 +238,7 @@ func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cau
 		return nil
 	}
 	m.settled = m.settled || why == fast
-	updated, err := m.Heartbeat.patchStatus(ctx, base, node)
+	updated, err := patchStatus(ctx, m.Heartbeat.Client, base, node)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +17,17 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
+
+func TestMain(m *testing.M) {
+	// The handler of errors sleeps until the time of the last error, which may be that of another bubble.
+	utilruntime.ErrorHandlers = nil
+	m.Run()
+}
 
 // lab is a manager with its server.
 type lab struct {
@@ -580,4 +588,60 @@ func existsWithout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	apitest.JSON(http.StatusOK, "{}")(w, r)
+}
+
+// TestSlowRegistration checks that a server that needs 45 s for each update registers a Node that exists.
+func TestSlowRegistration(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		facts := usualFacts()
+		node := New(&l.Node, &facts)
+		node.UID, node.Labels = "u", nil
+		l.server.store(node)
+		l.server.fault = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPatch {
+				return false
+			}
+			select {
+			case <-r.Context().Done():
+				return true
+			case <-time.After(45 * time.Second):
+				return false
+			}
+		}
+		l.start()
+		l.after(3 * time.Minute)
+		if l.Get() == nil || strings.Count(l.log.String(), "cannot register") != 1 {
+			t.Errorf("%+v\n%s", l.Get(), l.log)
+		}
+	})
+}
+
+// TestExpiredWatch checks that a watch that is silent for too long is replaced, and that a server that always reports
+// the end of the history does not get one request after the other.
+func TestExpiredWatch(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.start()
+		l.after(15 * time.Second)
+		var watches atomic.Int32
+		l.server.change(func() {
+			l.server.node = nil
+			l.server.fault = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.URL.Query().Get("watch") != "true" {
+					return false
+				}
+				if watches.Add(1) > 3000 {
+					apitest.Hang(w, r)
+				}
+				refuse(w, http.StatusGone, metav1.StatusReasonExpired)
+				return true
+			}
+		})
+		l.after(time.Hour)
+		if l.Get() != nil {
+			t.Error("the silent watch has not been replaced")
+		}
+		if n := watches.Load(); n == 0 || n > 1000 {
+			t.Errorf("%d watches in an hour", n)
+		}
+	})
 }

@@ -18,10 +18,18 @@ const (
 	longestPause = 7 * time.Second
 )
 
+// patchFirst limits the first update of a Node that exists. The limit doubles with each update that it ends, up to
+// patchLongest, so that a slow server has its time.
+const patchFirst, patchLongest = heartbeatTimeout, time.Hour
+
 // register registers the node. It tries until it succeeds or the context ends.
 func (m *Manager) register(ctx context.Context) {
+	limit := patchFirst
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		node, err := m.tryRegister(ctx)
+		node, err := m.tryRegister(ctx, limit)
+		if errors.Is(err, context.DeadlineExceeded) {
+			limit = min(2*limit, patchLongest)
+		}
 		if m.logFailure(ctx, "cannot register the node", err); err == nil {
 			m.registered(node)
 			return
@@ -31,7 +39,8 @@ func (m *Manager) register(ctx context.Context) {
 }
 
 // tryRegister creates the Node, or updates the existing one, and returns it (kubelet: tryRegisterWithAPIServer).
-func (m *Manager) tryRegister(ctx context.Context) (*v1.Node, error) {
+// limit is that of the update.
+func (m *Manager) tryRegister(ctx context.Context, limit time.Duration) (*v1.Node, error) {
 	facts := m.facts()
 	initial := New(&m.Node, facts)
 	created, err := apiclient.Do[v1.Node](ctx, m.Client.Core.Post().Resource(nodes).Body(initial))
@@ -60,7 +69,9 @@ func (m *Manager) tryRegister(ctx context.Context) (*v1.Node, error) {
 	if !changed {
 		return existing, nil
 	}
-	return m.Heartbeat.patchStatus(ctx, existing, node)
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return patchStatus(limited, m.Client, existing, node)
 }
 
 // checkNode returns an error if an answer is not this Node, such as an empty object of a proxy.

@@ -22,6 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
+	"github.com/podctl/podctl/runtime/cluster/listwatch"
 )
 
 func TestMain(m *testing.M) {
@@ -274,7 +275,7 @@ func TestSlowAnswers(t *testing.T) {
 			if got := b.state(); got != "1 2" {
 				t.Errorf("%s: %q", after, got)
 			}
-			if log := b.takeLog(); after < listPatience && len(log) != 0 {
+			if log := b.takeLog(); after < listwatch.Patience && len(log) != 0 {
 				t.Errorf("%s: %s", after, log)
 			}
 		}, podNamed("one", "1"))

@@ -40,12 +40,11 @@ type Source struct {
 	settings Settings
 
 	// mu guards the following fields. failures are the last logged errors of the list and of the watch. fails is set
-	// from the first of them until the watch works again. patience is the limit of the next list.
+	// from the first of them until the watch works again.
 	mu       sync.Mutex
 	copies   *copies
 	failures map[string]string
 	fails    bool
-	patience time.Duration
 	// listedAt is when the pods were listed last.
 	listedAt time.Time
 	// news holds a value if the copies have changed since the last update.
@@ -56,7 +55,7 @@ type Source struct {
 func New(s Settings) *Source {
 	return &Source{
 		settings: s, copies: newCopies(s.Node, s.Load, s.Known), failures: map[string]string{},
-		patience: listPatience, news: make(chan struct{}, 1),
+		news: make(chan struct{}, 1),
 	}
 }
 

@@ -12,11 +12,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -43,11 +42,10 @@ func (s *Services) Run(ctx context.Context) {
 	var reflector sync.WaitGroup
 	defer reflector.Wait()
 	reflector.Go(func() {
-		lw := cache.NewListWatchFromClient(s.Client, "services", metav1.NamespaceAll, fields.Everything())
-		cache.NewReflectorWithOptions(lw, &v1.Service{}, serviceStore{s, changed}, cache.ReflectorOptions{
-			Name: "services", MinWatchTimeout: shortestWatch,
-			Backoff: &wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 1},
-		}).RunWithContext(ctx)
+		listwatch.New(listwatch.Settings{
+			Client: s.Client, Resource: "services", Object: &v1.Service{}, List: &v1.ServiceList{},
+			WatchMin: shortestWatch, Backoff: pauses(),
+		}, serviceStore{s, changed}).RunWithContext(ctx)
 	})
 	for {
 		select {

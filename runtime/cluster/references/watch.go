@@ -8,12 +8,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -34,32 +33,25 @@ type Watcher struct {
 // Watch watches one ConfigMap or Secret until the context ends. It requests only this object: a node may not list the
 // others of its namespace.
 func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink *Sink) {
-	resource, example := "configmaps", runtime.Object(&v1.ConfigMap{})
+	s := listwatch.Settings{
+		Client: w.Client, Resource: "configmaps", Object: &v1.ConfigMap{}, List: &v1.ConfigMapList{},
+		Namespace: key.Namespace, Fields: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name),
+		WatchMin: shortestWatch, Backoff: pauses(),
+		Report: func(_ context.Context, _ string, err error) {
+			if err != nil && ctx.Err() == nil {
+				sink.Fail(err)
+			}
+		},
+	}
 	if key.Kind == podspec.KindSecret {
-		resource, example = "secrets", &v1.Secret{}
+		s.Resource, s.Object, s.List = "secrets", &v1.Secret{}, &v1.SecretList{}
 	}
-	lw := cache.NewListWatchFromClient(
-		w.Client, resource, key.Namespace, fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name))
-	list, begin := lw.ListWithContextFunc, lw.WatchFuncWithContext
-	fail := func(err error) {
-		if err != nil && ctx.Err() == nil {
-			sink.Fail(err)
-		}
-	}
-	lw.ListWithContextFunc = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-		found, err := list(ctx, o)
-		fail(err)
-		return found, err
-	}
-	lw.WatchFuncWithContext = func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-		begun, err := begin(ctx, o)
-		fail(err)
-		return begun, err
-	}
-	cache.NewReflectorWithOptions(lw, example, &receiver{key: key, sink: sink}, cache.ReflectorOptions{
-		Name: key.String(), MinWatchTimeout: shortestWatch,
-		Backoff: &wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 1},
-	}).RunWithContext(ctx)
+	listwatch.New(s, &receiver{key: key, sink: sink}).RunWithContext(ctx)
+}
+
+// pauses returns the pauses between two tries.
+func pauses() wait.Backoff {
+	return wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 1}
 }
 
 // receiver passes what a reflector receives to a sink. It ignores other objects.
