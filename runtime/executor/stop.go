@@ -184,7 +184,7 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) (end func()) {
 	}
 	return func() {
 		cancel()
-		<-result
+		_ = <-result // the hook has been interrupted, or its result has been reported
 	}
 }
 

@@ -26,11 +26,10 @@ func (e *ClusterPodError) Error() string {
 		e.Pod, e.Pod.Namespace, verb, e.Pod.Name)
 }
 
-// checkCluster refuses a pass over a pod of the API server, unless the caller may make one. A nil manifest is a
-// deletion.
-func checkCluster(ref model.PodRef, desired *podspec.Desired, c *state.Checkpoint, allowed bool) error {
+// refuseClusterPod returns an error if a pass concerns a pod of the API server. A nil manifest is a deletion.
+func refuseClusterPod(ref model.PodRef, desired *podspec.Desired, c *state.Checkpoint) error {
 	owned := desired != nil && desired.FromCluster() || c.Applied != nil && c.Applied.FromCluster()
-	if allowed || !owned {
+	if !owned {
 		return nil
 	}
 	return &ClusterPodError{Pod: ref, Deletes: desired == nil}

@@ -151,8 +151,10 @@ func (s *Syncer) attempt(
 	if err = Superseded(ref, cmp.Or(desired, opts.Only), snap.Checkpoint); err != nil {
 		return nil, err
 	}
-	if err = checkCluster(ref, desired, snap.Checkpoint, opts.ClusterPods); err != nil {
-		return nil, err
+	if !opts.ClusterPods {
+		if err = refuseClusterPod(ref, desired, snap.Checkpoint); err != nil {
+			return nil, err
+		}
 	}
 	if opts.Precondition != nil {
 		if err = opts.Precondition(snap.Checkpoint); err != nil {

@@ -428,14 +428,14 @@ func TestMergeAwaitsThePass(t *testing.T) {
 		passRuns    bool
 		want        string
 	}{
-		"Never during a pass":       {"Never", "app id=1 ended=1", true, "app id=1 running"},
-		"Never after the pass":      {"Never", "app id=1 ended=1", false, "app id=1 ended=1"},
-		"success during a pass":     {"OnFailure", "app id=1 ended=0", true, "app id=1 running"},
-		"failure during a pass":     {"OnFailure", "app id=1 ended=1", true, "app id=1 ended=1"},
-		"replaced during a pass":    {"Never", "app id=2 count=1 running", true, "app id=2 count=1 running"},
-		"Always shows every end":    {"Always", "app id=1 ended=0", true, "app id=1 ended=0"},
-		"created during a pass":     {"Always", "app id=2 count=1 waiting=", true, "app id=1 running"},
-		"created after the pass":    {"Always", "app id=2 count=1 waiting=", false, "app id=2 count=1 waiting="},
+		"Never during a pass":    {"Never", "app id=1 ended=1", true, "app id=1 running"},
+		"Never after the pass":   {"Never", "app id=1 ended=1", false, "app id=1 ended=1"},
+		"success during a pass":  {"OnFailure", "app id=1 ended=0", true, "app id=1 running"},
+		"failure during a pass":  {"OnFailure", "app id=1 ended=1", true, "app id=1 ended=1"},
+		"replaced during a pass": {"Never", "app id=2 count=1 running", true, "app id=2 count=1 running"},
+		"Always shows every end": {"Always", "app id=1 ended=0", true, "app id=1 ended=0"},
+		"created during a pass":  {"Always", "app id=2 count=1 waiting=", true, "app id=1 running"},
+		"created after the pass": {"Always", "app id=2 count=1 waiting=", false, "app id=2 count=1 waiting="},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api, own := podFrom(t, spec(c.policy)), v1.PodStatus{Phase: v1.PodRunning}
