@@ -70,8 +70,8 @@ func EnvReferences(ref ContainerRef) []Reference {
 	return refs
 }
 
-// VolumeReferences returns the ConfigMaps and Secrets that a volume takes files from. path is the field path of the
-// volume.
+// VolumeReferences returns the ConfigMaps, Secrets and tokens that a volume takes files from. A token is a Secret with
+// the name of TokenName. path is the field path of the volume.
 func VolumeReferences(vol *v1.Volume, path string) []Reference {
 	var refs []Reference
 	if s := vol.ConfigMap; s != nil {
@@ -91,6 +91,9 @@ func VolumeReferences(vol *v1.Volume, path string) []Reference {
 		}
 		if s := source.Secret; s != nil {
 			refs = append(refs, reference(KindSecret, s.Name, itemKeys(s.Items), s.Optional, at+".secret.name"))
+		}
+		if s := source.ServiceAccountToken; s != nil {
+			refs = append(refs, tokenReference(s, at+".serviceAccountToken"))
 		}
 	}
 	return refs
@@ -136,6 +139,9 @@ func (d *Desired) Unresolved() []MissingReference {
 func (d *Desired) Missing(r Reference, container, volume string) []MissingReference {
 	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
 	if why, is := d.Unread[ObjectName{r.Kind, r.Name}]; is {
+		if IsToken(r.Kind, r.Name) {
+			return []MissingReference{out.unreadToken(d.Pod, why)}
+		}
 		out.Detail = fmt.Sprintf("%s %s/%s%s is unknown: %s", r.Kind, d.Pod.Namespace, r.Name, out.of(), why.Error())
 		out.Status = out.inVolume(cmp.Or(why.Status, notSynced(r.Kind)))
 		return []MissingReference{out}

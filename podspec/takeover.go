@@ -86,7 +86,9 @@ func (t *takeover) pod(pod *v1.Pod) {
 
 func (t *takeover) container(ref ContainerRef) {
 	for _, r := range EnvReferences(ref) {
-		t.refuse(r.Path, r.Kind)
+		if !IsToken(r.Kind, r.Name) {
+			t.refuse(r.Path, r.Kind)
+		}
 	}
 	hasResources := len(ref.Resources.Limits) > 0 || len(ref.Resources.Requests) > 0
 	for i, p := range ref.ResizePolicy {

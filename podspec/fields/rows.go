@@ -226,7 +226,7 @@ func volumeFields() []Field {
 		{Path: "volume.projected", Support: Honoured, Change: Live},
 		{
 			Path: "volume.projected.sources.serviceAccountToken", Support: Refused, Change: NoChange, Note: token,
-			Cluster: Refused, ClusterNote: "podctl does not request tokens of service accounts.",
+			Cluster: Honoured, ClusterNote: "podctl requests the token, and replaces it before it expires.",
 		},
 		{
 			Path: "volume.projected.sources.clusterTrustBundle", Support: Refused, Change: NoChange, Note: token,

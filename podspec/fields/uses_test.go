@@ -57,7 +57,6 @@ func TestInCluster(t *testing.T) {
 				v1.VolumeProjection{ConfigMap: &v1.ConfigMapProjection{}},
 				v1.VolumeProjection{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},
 			),
-			refused: "spec.volumes[0].projected.sources[1].serviceAccountToken",
 		},
 		"a projected source of a newer version": {
 			set:     projected(v1.VolumeProjection{}),

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -26,16 +27,36 @@ func (c Copies) Complete(_ context.Context, d *podspec.Desired) (*podspec.Desire
 	if d == nil || !d.FromCluster() {
 		return d, nil
 	}
-	return d.WithShared(func(namespace string, name podspec.ObjectName) (*podspec.Object, error) {
+	return d.WithShared(func(_ string, name podspec.ObjectName) (*podspec.Object, error) {
 		if !InCluster(name.Kind) {
 			return nil, nil
 		}
-		found, known, err := c.Find(state.ObjectKey{Namespace: namespace, Kind: name.Kind, Name: name.Name})
+		found, known, err := c.Find(CopyKey(d.Pod, name))
 		if err == nil && !known {
 			err = podspec.UnreadError{}
 		}
-		return found, err
+		return InPod(found, name), err
 	})
+}
+
+// CopyKey returns the key of an object that a pod names. The name of a token also has the uid of its pod, so that no
+// pod can name the token of another.
+func CopyKey(pod *v1.Pod, name podspec.ObjectName) state.ObjectKey {
+	key := state.ObjectKey{Namespace: pod.Namespace, Kind: name.Kind, Name: name.Name}
+	if podspec.IsToken(name.Kind, name.Name) {
+		key.Name = podspec.BindToken(pod.UID, name.Name)
+	}
+	return key
+}
+
+// InPod returns an object with the name that its pod has for it. CopyKey gives a token another one.
+func InPod(o *podspec.Object, name podspec.ObjectName) *podspec.Object {
+	if o == nil || !podspec.IsToken(name.Kind, name.Name) {
+		return o
+	}
+	o = o.DeepCopy()
+	o.Meta().Name = name.Name
+	return o
 }
 
 // InCluster reports whether objects of a kind are read from the API server.
@@ -44,7 +65,7 @@ func InCluster(kind string) bool { return kind == podspec.KindConfigMap || kind 
 // CanExist reports whether an object can have this name. A pod may name another.
 func (c Copies) CanExist(key state.ObjectKey) bool {
 	_, err := c.Dir.Path(key)
-	return err == nil && len(validation.IsDNS1123Subdomain(key.Name)) == 0
+	return err == nil && (podspec.IsToken(key.Kind, key.Name) || len(validation.IsDNS1123Subdomain(key.Name)) == 0)
 }
 
 // Find returns the copy of an object. It is nil if the API server does not have the object. known is false if there is no

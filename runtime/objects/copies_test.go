@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/state"
@@ -108,5 +111,43 @@ func TestEachPodUsesItsOwnObjects(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("owner %q: %q, want %q", d.Owner, got, want)
 		}
+	}
+}
+
+// TestCopiesOfTokens checks that a pod finds only its own tokens, also if it names that of another pod.
+func TestCopiesOfTokens(t *testing.T) {
+	c := newCopies(t)
+	source := &v1.ServiceAccountTokenProjection{Path: "token"}
+	name := podspec.ObjectName{Kind: podspec.KindSecret, Name: podspec.TokenName(source)}
+	vol := v1.Volume{Name: "v"}
+	vol.Projected = &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ServiceAccountToken: source}}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u1"}}
+	pod.Spec.Volumes = []v1.Volume{vol}
+	token := secret("x", "value")
+	token.Secret.Name = CopyKey(pod, name).Name
+	if err := c.Keep(CopyKey(pod, name), Normal(token)); err != nil {
+		t.Fatal(err)
+	}
+	other := pod.DeepCopy()
+	other.UID = "u2"
+	thief := other.DeepCopy()
+	thief.Spec.Volumes[0].VolumeSource = v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: token.Secret.Name}}
+	for _, p := range []*v1.Pod{pod, other, thief} {
+		d := podspec.New(p, podspec.OwnerAPI, p.UID)
+		d.Owner = podspec.OwnerAPI
+		d, err := c.Complete(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := len(d.Objects.Secrets); (found == 1) != (p.UID == "u1") {
+			t.Errorf("pod %s has %d tokens", p.UID, found)
+		}
+		if found := d.Objects.Secrets[name.Name]; p.UID == "u1" && (found == nil || string(found.Data["key"]) != "value") {
+			t.Errorf("%+v", d.Objects.Secrets)
+		}
+	}
+	keys, err := c.Dir.List()
+	if err != nil || !slices.Equal(keys, []state.ObjectKey{CopyKey(pod, name)}) {
+		t.Errorf("%v %v", keys, err)
 	}
 }

@@ -56,6 +56,23 @@ func (c collector) secret(name string, s selection) (map[string]File, error) {
 	return s.take("Secret", name, data)
 }
 
+// token returns the file with a token. Other users cannot read it if the pod has a group or one user. fsGroup adds its
+// bits later (kubelet: projectedVolumeMounter.collectData).
+func (c collector) token(s *v1.ServiceAccountTokenProjection, mode *int32, at string) (map[string]File, error) {
+	user := podspec.FSUser(c.Desired.Pod)
+	if user != nil || c.fsGroup() != nil {
+		mode = new(int32(tokenMode))
+	}
+	files, err := c.secret(podspec.TokenName(s), selection{
+		path: at, nameField: "path", mode: mode, items: []v1.KeyToPath{{Key: podspec.TokenKey, Path: s.Path}},
+	})
+	if file, found := files[s.Path]; found && user != nil {
+		file.UID = *user
+		files[s.Path] = file
+	}
+	return files, err
+}
+
 // absent returns an error unless the object is optional. The volume of a missing optional object is empty. Nothing is
 // known about an object that was not read yet.
 func (c collector) absent(s selection, kind, name string) (map[string]File, error) {
@@ -95,6 +112,9 @@ func (s selection) take(kind, name string, data map[string][]byte) (map[string]F
 
 // defaultMode is the mode of a file without a given one: the API server's default for the field of that name.
 const defaultMode = 0o644
+
+// tokenMode is the mode of a token that has an owner.
+const tokenMode = 0o600
 
 // modeOf returns the first mode that is not nil.
 func modeOf(given ...*int32) fs.FileMode {

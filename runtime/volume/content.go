@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -19,6 +20,8 @@ type File struct {
 	Mode fs.FileMode
 	// GID is the group that owns the file, or -1 if none is requested.
 	GID int64
+	// UID is the user that owns the file, or 0 for podctl's own.
+	UID int64
 }
 
 // collector computes the wanted content of a volume from the manifest alone.
@@ -80,6 +83,9 @@ func checkTree(files map[string]File) error {
 // SetVolumeOwnership on a read-only volume).
 func (c collector) owned(f File) File {
 	f.Mode, f.GID = f.Mode.Perm(), -1
+	if f.UID == int64(os.Geteuid()) {
+		f.UID = 0
+	}
 	if group := c.fsGroup(); group != nil {
 		f.Mode, f.GID = f.Mode|readOnlyBits, *group
 	}
@@ -125,6 +131,8 @@ func (c collector) projection(source *v1.VolumeProjection, mode *int32, at strin
 		return c.secret(s.Name, selection{at + ".secret", "name", s.Items, mode, s.Optional})
 	case source.DownwardAPI != nil:
 		return c.downwardAPI(source.DownwardAPI.Items, mode, at+".downwardAPI")
+	case source.ServiceAccountToken != nil:
+		return c.token(source.ServiceAccountToken, mode, at+".serviceAccountToken")
 	}
 	return nil, &UnsupportedError{Path: at}
 }

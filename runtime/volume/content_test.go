@@ -221,7 +221,7 @@ func TestAllProblemsOfAProjectedVolumeAreReported(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, part := range []string{
-		`ConfigMap "absent"`, "sources[1]: podctl cannot provide", "sources[2].downwardAPI.items[0]", "sources[2].downwardAPI.items[1]",
+		`ConfigMap "absent"`, "sources[1].serviceAccountToken.path", "sources[2].downwardAPI.items[0]", "sources[2].downwardAPI.items[1]",
 		"sources[2].downwardAPI.items[2]: it has neither fieldRef nor resourceFieldRef",
 	} {
 		if !strings.Contains(err.Error(), part) {

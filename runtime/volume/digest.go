@@ -13,7 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Digest returns a digest of the paths, modes, groups and bytes of content. The digest of content from Secrets must not
+// Digest returns a digest of the paths, modes, owners and bytes of content. The digest of content from Secrets must not
 // be shown; see mounter.digest.
 func Digest(content map[string]File) string {
 	h := sha256.New()
@@ -21,6 +21,9 @@ func Digest(content map[string]File) string {
 		f := content[name]
 		_, _ = fmt.Fprintf(h, "%q %o %d %d\n", name, f.Mode.Perm(), f.GID, len(f.Data)) // A hash never fails to write.
 		_, _ = h.Write(f.Data)
+		if f.UID != 0 {
+			_, _ = fmt.Fprintf(h, "\nowner %d\n", f.UID)
+		}
 	}
 	return sha256Prefix + hex.EncodeToString(h.Sum(nil))
 }

@@ -56,6 +56,14 @@ func applyGroupTo(dir *safefs.Dir, name string, group int, bits fs.FileMode) err
 	return dir.SetFileGroup(name, group, bits)
 }
 
+// ownerOf returns the user that owns a file.
+func ownerOf(info fs.FileInfo) int64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int64(stat.Uid)
+	}
+	return -1
+}
+
 // groupOf returns the group that owns a file.
 func groupOf(info fs.FileInfo) int64 {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {

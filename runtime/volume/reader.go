@@ -125,8 +125,8 @@ func isOwn(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// readFile reads a file. A file that is not regular or has another owner was not written by podctl. readFile sets its
-// group to -2, which no wanted file has, so that the content differs.
+// readFile reads a file. A file that is not regular was not written by podctl. readFile sets its group to -2, which no
+// wanted file has, so that the content differs.
 func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
 	f, info, err := dir.OpenRegular(name)
 	if errors.Is(err, safefs.ErrNotRegular) || errors.Is(err, safefs.ErrLink) {
@@ -136,11 +136,11 @@ func (r *reader) readFile(dir *safefs.Dir, name string) (File, error) {
 		return File{}, err
 	}
 	defer f.Close() //nolint:errcheck // It was read.
-	if !isOwn(info) {
-		return File{GID: -2}, nil
-	}
 	data, err := r.readData(f, info.Size())
 	file := File{Data: data, Mode: info.Mode().Perm(), GID: -1}
+	if !isOwn(info) {
+		file.UID = ownerOf(info)
+	}
 	if r.group != nil {
 		file.GID = groupOf(info)
 	}

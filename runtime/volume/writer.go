@@ -132,6 +132,9 @@ func writeFile(dir *safefs.Dir, name string, file File) error {
 	if err == nil && file.GID >= 0 {
 		err = f.Chown(-1, int(file.GID))
 	}
+	if err == nil && file.UID != 0 {
+		err = f.Chown(int(file.UID), -1)
+	}
 	return errors.Join(err, f.Chmod(file.Mode.Perm()), f.Close())
 }
 

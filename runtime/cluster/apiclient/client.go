@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,8 @@ var codecs = func() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(v1.AddToScheme(scheme))
 	utilruntime.Must(coordinationv1.AddToScheme(scheme))
+	// The request for a token is a subresource in core/v1.
+	utilruntime.Must(authenticationv1.AddToScheme(scheme))
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
 }()
 

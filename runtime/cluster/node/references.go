@@ -2,20 +2,32 @@ package node
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cluster/references"
+	"github.com/podctl/podctl/runtime/cluster/tokens"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// newReferences returns the ConfigMaps and Secrets for pods of the API server.
+// newReferences returns the ConfigMaps, Secrets and tokens for pods of the API server.
 func (n *node) newReferences(ctx context.Context) *references.References {
 	layout, watcher := n.member.Layout, references.Watcher{Client: n.client.Core}
+	requester := tokens.Watcher{
+		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Now: n.member.Now, Random: rand.Float64,
+	}
+	watch := func(ctx context.Context, key state.ObjectKey, sink *references.Sink) {
+		if podspec.IsToken(key.Kind, key.Name) {
+			requester.Watch(ctx, key, sink)
+			return
+		}
+		watcher.Watch(ctx, key, sink)
+	}
 	return references.New(references.Settings{
-		Copies: objects.Copies{Dir: state.ClusterObjects(layout)}, Watch: watcher.Watch,
+		Copies: objects.Copies{Dir: state.ClusterObjects(layout)}, Watch: watch,
 		Stored: n.storedPods, HasEnded: n.hasEnded, Now: n.member.Now, Log: n.member.Log,
 		Wake: func(uid types.UID) {
 			if a := n.agent.Load(); a != nil {

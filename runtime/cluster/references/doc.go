@@ -8,6 +8,8 @@
 // A table (table.go) records which pods name which objects. It has no clock, goroutine or connection. A node may not list
 // the objects of a namespace, so every request has the name of one object.
 //
+// A token of a service account (package tokens) is such an object, too: a Secret whose name has the uid of its pod.
+//
 // Services (services.go) are different: a node may list all of them, and the result is one file with the variables of
 // containers.
 package references

@@ -24,6 +24,9 @@ func reasonOf(err error) string {
 	return "the answer cannot be decoded"
 }
 
+// Refusal returns an error for Sink.Fail with a reason that messages may show.
+func Refusal(reason string) error { return limitError{reason} }
+
 // limitError reports an object that is too large.
 type limitError struct{ text string }
 

@@ -31,7 +31,7 @@ const (
 type Settings struct {
 	// Copies is the directory of the copies.
 	Copies objects.Copies
-	// Watch watches one object until the context ends, and passes the results to the sink.
+	// Watch watches one object, or renews one token, until the context ends. It passes the results to the sink.
 	Watch func(ctx context.Context, key state.ObjectKey, sink *Sink)
 	// Stored returns the pods of the API server that have a record on this machine. ok is false if a record cannot be
 	// read.
@@ -111,7 +111,7 @@ func (r *References) Complete(ctx context.Context, d *podspec.Desired) (*podspec
 	}
 	read := r.begin(d, keys)
 	r.await(ctx, keys)
-	return d.WithShared(r.finder(read()))
+	return d.WithShared(r.finder(d, read()))
 }
 
 // refuseAll returns a function that finds no object, for a reason.
@@ -196,7 +196,7 @@ func (r *References) news(key state.ObjectKey) <-chan struct{} {
 }
 
 // finder returns a function that finds the objects that were read.
-func (r *References) finder(read map[state.ObjectKey]object) podspec.FindObject {
+func (r *References) finder(d *podspec.Desired, read map[state.ObjectKey]object) podspec.FindObject {
 	size := 0
 	for _, o := range read {
 		size += o.size
@@ -205,11 +205,11 @@ func (r *References) finder(read map[state.ObjectKey]object) podspec.FindObject 
 		return refuseAll(fmt.Sprintf(
 			"the ConfigMaps and Secrets of the pod have %d bytes, which is more than %d", size, maxBytes))
 	}
-	return func(namespace string, name podspec.ObjectName) (*podspec.Object, error) {
-		key := keyOf(namespace, name)
+	return func(_ string, name podspec.ObjectName) (*podspec.Object, error) {
+		key := objects.CopyKey(d.Pod, name)
 		switch o := read[key]; {
 		case o.known:
-			return o.value, nil
+			return objects.InPod(o.value, name), nil
 		case !objects.InCluster(name.Kind) || !r.settings.Copies.CanExist(key):
 			return nil, nil
 		default:

@@ -397,3 +397,51 @@ func TestOtherPods(t *testing.T) {
 		t.Errorf("%v %v %v", with, err, l.begun)
 	}
 }
+
+// TestToken checks that each pod has its own token, that a watch gets the copy of an earlier run, and that a new token
+// wakes the pod.
+func TestToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, source := t.TempDir(), &v1.ServiceAccountTokenProjection{Path: "token"}
+		name := podspec.TokenName(source)
+		withToken := func(uid string) *podspec.Desired {
+			d := podWith(uid, "", "")
+			vol := v1.Volume{Name: "v"}
+			vol.Projected = &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ServiceAccountToken: source}}}
+			d.Pod.Spec.Volumes = []v1.Volume{vol}
+			return d
+		}
+		issued := func(uid types.UID, text string) *podspec.Object {
+			return &podspec.Object{Secret: &v1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: podspec.BindToken(uid, name)},
+				Data:       map[string][]byte{podspec.TokenKey: []byte(text)},
+			}}
+		}
+		l := newLab(t, root).run()
+		l.answerAfter(time.Millisecond, issued("1", "one"))
+		d, err := l.Complete(t.Context(), withToken("1"))
+		if err != nil || string(d.Objects.Secrets[name].Data[podspec.TokenKey]) != "one" || d.Own().Secrets[name] != nil {
+			t.Fatalf("%+v %v", d, err)
+		}
+		if d, err = l.Complete(t.Context(), withToken("2")); err != nil || len(d.Objects.Secrets) != 0 || len(d.Unread) != 1 {
+			t.Errorf("another pod: %+v %v", d.Objects, err)
+		}
+		l.answer(podspec.BindToken("1", name), issued("1", "two"))
+		if !slices.Equal(l.woken, []string{"1"}) {
+			t.Errorf("woken: %v", l.woken)
+		}
+		l.end()
+
+		l = newLab(t, root)
+		l.stored = []*podspec.Desired{withToken("1")}
+		l.run()
+		defer l.end()
+		if d, err = l.Complete(t.Context(), withToken("1")); err != nil || len(d.Objects.Secrets) != 1 {
+			t.Fatalf("%+v %v", d, err)
+		}
+		kept := l.sinks[podspec.BindToken("1", name)].Current()
+		if kept == nil || string(kept.Secret.Data[podspec.TokenKey]) != "two" {
+			t.Errorf("the copy: %+v", kept)
+		}
+	})
+}

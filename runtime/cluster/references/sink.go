@@ -86,6 +86,16 @@ func (s *Sink) set(value *podspec.Object) []types.UID {
 	return wake
 }
 
+// Current returns the last known object, also from its copy. It is nil if there is none.
+func (s *Sink) Current() *podspec.Object {
+	s.references.mu.Lock()
+	defer s.references.mu.Unlock()
+	if o := s.object(); o != nil && o.known {
+		return o.value
+	}
+	return nil
+}
+
 // Fail records that the API server did not answer, or refused the watch. The last value stays.
 func (s *Sink) Fail(err error) {
 	r := s.references

@@ -64,19 +64,15 @@ func namedObjects(d *podspec.Desired) map[state.ObjectKey]bool {
 	keys := map[state.ObjectKey]bool{}
 	for _, name := range podspec.ReferredObjects(d.Pod) {
 		if objects.InCluster(name.Kind) {
-			keys[keyOf(d.Pod.Namespace, name)] = false
+			keys[objects.CopyKey(d.Pod, name)] = false
 		}
 	}
 	for i := range d.Pod.Spec.Volumes {
 		for _, r := range podspec.VolumeReferences(&d.Pod.Spec.Volumes[i], fieldpath.Index("spec.volumes", i)) {
-			keys[keyOf(d.Pod.Namespace, podspec.ObjectName{Kind: r.Kind, Name: r.Name})] = true
+			keys[objects.CopyKey(d.Pod, podspec.ObjectName{Kind: r.Kind, Name: r.Name})] = true
 		}
 	}
 	return keys
-}
-
-func keyOf(namespace string, name podspec.ObjectName) state.ObjectKey {
-	return state.ObjectKey{Namespace: namespace, Kind: name.Kind, Name: name.Name}
 }
 
 // register records the objects that a pod names. It returns those that no pod names any more.
