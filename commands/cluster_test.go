@@ -35,7 +35,9 @@ type inCluster struct {
 func newInCluster(t *testing.T) *inCluster {
 	t.Helper()
 	l := &inCluster{lab: newLab(t)}
-	l.manifest = l.run(clusterUID, true)
+	l.manifest = l.run(clusterUID, metav1.OwnerReference{
+		APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5f", UID: "rs", Controller: new(true),
+	})
 	return l
 }
 
@@ -51,9 +53,8 @@ func (l *inCluster) labeled(file, meta string) string {
 	return path
 }
 
-// run runs a pod a/web with a uid. That with clusterUID is one of the API server, where a Deployment owns it if owned
-// is set.
-func (l *inCluster) run(uid string, owned bool) (manifest string) {
+// run runs a pod a/web with a uid. That with clusterUID is one of the API server, with the given owners.
+func (l *inCluster) run(uid string, owners ...metav1.OwnerReference) (manifest string) {
 	l.T().Helper()
 	manifest = l.labeled(uid[:4], "name: web, uid: "+uid)
 	l.Must("apply", manifest)
@@ -64,11 +65,7 @@ func (l *inCluster) run(uid string, owned bool) (manifest string) {
 	c, err := checkpoint.Read()
 	if err == nil {
 		c.Applied.Source, c.Applied.Owner = podspec.OwnerAPI, podspec.OwnerAPI
-		if owned {
-			c.Applied.Pod.OwnerReferences = []metav1.OwnerReference{
-				{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5f", UID: "rs", Controller: new(true)},
-			}
-		}
+		c.Applied.Pod.OwnerReferences = owners
 		err = checkpoint.Write(c)
 	}
 	if err == nil {
@@ -252,7 +249,7 @@ func (l *inCluster) refuses(args []string, kubectl string) {
 // applied then.
 func TestPruneKeepsPodsOfTheAPIServer(t *testing.T) {
 	l := &inCluster{lab: newLab(t)}
-	l.run(clusterUID, false)
+	l.run(clusterUID)
 	set := l.labeled("set", "name: x")
 	for _, command := range []string{"apply", "plan"} {
 		l.refuses([]string{command, "-n", "a", "--prune", "-l", "app=web", set}, "kubectl -n a delete pod web")
@@ -263,7 +260,7 @@ func TestPruneKeepsPodsOfTheAPIServer(t *testing.T) {
 // TestAmbiguousNames checks that each command asks for the uid if two pods have a name, and works with a uid.
 func TestAmbiguousNames(t *testing.T) {
 	l := newInCluster(t)
-	second := l.run(secondUID, false)
+	second := l.run(secondUID)
 	for _, line := range []string{
 		"get a/web", "describe a/web", "plan a/web", "events a/web", "logs a/web c", "probe a/web", "wait a/web", "delete a/web",
 		"delete pod web -n a", "apply a/web", "restart a/web c", "exec a/web -- ls", "cp a/web:/x .", "attach a/web", "export a/web",

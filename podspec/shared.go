@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// FindObject returns a stored object, or nil if there is none. The error is an UnreadError if nothing is known about the
-// object.
+// FindObject returns a stored object, or nil if there is none. The error is an UnreadError if nothing is known about
+// the object.
 type FindObject func(namespace string, name ObjectName) (*Object, error)
 
 // UnreadError reports that the API server has not sent an object yet. It has no values of the object.

@@ -138,8 +138,8 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 // pass.
 func (e *Engine) ObserveEvents(to events.Listener) { e.steps.Recorded, e.Prober.Recorded = to, to }
 
-// UseCluster replaces the objects for pods of the API server, which are the copies that the agent of a node keeps. It is
-// called before the first pass.
+// UseCluster replaces the objects for pods of the API server, which are the copies that the agent of a node keeps. It
+// is called before the first pass.
 func (e *Engine) UseCluster(p objects.Provider) { e.Observer.UseCluster(p) }
 
 // Plan decides what a pass would do to a pod. It changes nothing.

@@ -65,7 +65,7 @@ func showCluster(io *terminal.IO, c *api.Cluster) {
 	}
 }
 
-func serverText(s *api.APIServer, now time.Time) string {
+func serverText(s *api.Server, now time.Time) string {
 	switch {
 	case s.Since.IsZero():
 		return s.Address + " not asked yet"

@@ -74,7 +74,7 @@ func TestStatusBeginsWithProblems(t *testing.T) {
 func TestStatusOfCluster(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	good := api.Cluster{
-		APIServer: api.APIServer{Address: "https://a:1", Responds: true, Since: now.Add(-time.Hour), LastList: now.Add(-time.Minute)},
+		APIServer: api.Server{Address: "https://a:1", Responds: true, Since: now.Add(-time.Hour), LastList: now.Add(-time.Minute)},
 		Node: api.ClusterNode{
 			Name: "n1", UID: "node-uid", LeaseRenewed: now.Add(-4 * time.Second), StatusSent: now.Add(-time.Minute),
 			Conditions: []v1.NodeCondition{
@@ -89,7 +89,7 @@ func TestStatusOfCluster(t *testing.T) {
 		},
 	}
 	bad := api.Cluster{
-		APIServer: api.APIServer{Address: "https://a:1", Since: now.Add(-time.Hour), Error: "connection refused\n"},
+		APIServer: api.Server{Address: "https://a:1", Since: now.Add(-time.Hour), Error: "connection refused\n"},
 		Node: api.ClusterNode{Name: "n1", Unschedulable: true, Conditions: []v1.NodeCondition{
 			{Type: v1.NodeDiskPressure, Status: v1.ConditionTrue, Reason: "Full", Message: "full"},
 			{Type: v1.NodeReady, Status: v1.ConditionUnknown, Reason: "NodeStatusUnknown", Message: "no status"},
@@ -117,7 +117,7 @@ func TestStatusOfCluster(t *testing.T) {
 			"problem: serving certificate: absent\n", "agent is running", "API server", "pods listed never\n",
 			"node n1: not registered, unschedulable, lease renewed never, status sent never\n",
 		}},
-		"not asked": {&api.Cluster{APIServer: api.APIServer{Address: "https://a:1"}}, []string{
+		"not asked": {&api.Cluster{APIServer: api.Server{Address: "https://a:1"}}, []string{
 			"agent is running", "API server: https://a:1 not asked yet",
 		}},
 	} {

@@ -71,7 +71,8 @@ func kubectl(namespace, rest string) string { return "kubectl -n " + namespace +
 // shellWord quotes a word for a shell, unless it has only characters without a meaning there.
 func shellWord(text string) string {
 	special := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("@%+=:,./_-", r)
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') &&
+			!strings.ContainsRune("@%+=:,./_-", r)
 	}
 	if text != "" && !strings.ContainsFunc(text, special) {
 		return text

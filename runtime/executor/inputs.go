@@ -108,7 +108,7 @@ func (x *subject) services() (service.Known, error) {
 	}
 	text, err := x.layout.ServiceNames().Read()
 	if err != nil {
-		return service.Known{}, nil
+		return service.Known{}, nil //nolint:nilerr // as described above
 	}
 	return service.DecodeKnown(text), nil
 }

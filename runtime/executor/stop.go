@@ -184,7 +184,8 @@ func (x *stopper) preStop(ctx context.Context, s *stopping) (end func()) {
 	}
 	return func() {
 		cancel()
-		_ = <-result // the hook has been interrupted, or its result has been reported
+		for range result { // until the hook has ended
+		}
 	}
 }
 

@@ -28,8 +28,8 @@ const (
 	statusTime = 10 * time.Second
 )
 
-// translate carries the streams of version 5 of the WebSocket protocol to the runtime's address with SPDY (kubelet: getExec,
-// whose translator links client-go's clientset). The library answers a request that it cannot upgrade.
+// translate carries the streams of version 5 of the WebSocket protocol to the runtime's address with SPDY (kubelet:
+// getExec, whose translator links client-go's clientset). The library answers a request that it cannot upgrade.
 func translate(w http.ResponseWriter, r *http.Request, to *url.URL, o *remotecommand.Options) {
 	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
 		protocol.StreamProtocolV5Name: {Binary: true, Channels: channelsOf(o)},

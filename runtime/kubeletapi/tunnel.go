@@ -27,7 +27,7 @@ func tunnel(w http.ResponseWriter, r *http.Request, to *url.URL) error {
 	}
 	socket, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return nil //nolint:nilerr // the library has written the response
+		return nil // the library has written the response
 	}
 	client := portforward.NewTunnelingConnection("server", socket)
 	defer client.Close() //nolint:errcheck // as above
@@ -62,7 +62,8 @@ func dialSPDY(r *http.Request, to *url.URL) (io.ReadWriteCloser, string, error) 
 	if response.StatusCode != http.StatusSwitchingProtocols || !is ||
 		!strings.EqualFold(response.Header.Get(httpstream.HeaderUpgrade), spdy.HeaderSpdy31) {
 		_ = response.Body.Close()
-		return nil, "", refuse(http.StatusInternalServerError, "the runtime does not open a stream: %s", response.Status)
+		return nil, "", refuse(
+			http.StatusInternalServerError, "the runtime does not open a stream: %s", response.Status)
 	}
 	return stream, strings.TrimSpace(response.Header.Get(httpstream.HeaderProtocolVersion)), nil
 }

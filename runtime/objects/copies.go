@@ -1,7 +1,6 @@
 package objects
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +14,12 @@ import (
 )
 
 // Copies are the last known ConfigMaps and Secrets of the API server that pods on this node refer to. The agent of a
-// node keeps them for a start without the API server. All other commands read them, so that a plan uses the objects that
-// the agent uses.
+// node keeps them for a start without the API server. All other commands read them, so that a plan uses the objects
+// that the agent uses.
 type Copies struct{ Dir state.Objects }
 
 // absent is the content of a file that records that the API server does not have the object.
-var absent = []byte("null\n")
+const absent = "null\n"
 
 // Complete adds the copies that a pod of the API server refers to. It returns other pods as they are.
 func (c Copies) Complete(_ context.Context, d *podspec.Desired) (*podspec.Desired, error) {
@@ -68,8 +67,8 @@ func (c Copies) CanExist(key state.ObjectKey) bool {
 	return err == nil && (podspec.IsToken(key.Kind, key.Name) || len(validation.IsDNS1123Subdomain(key.Name)) == 0)
 }
 
-// Find returns the copy of an object. It is nil if the API server does not have the object. known is false if there is no
-// copy, or if it is damaged: then nothing is known about the object. No object has an invalid name.
+// Find returns the copy of an object. It is nil if the API server does not have the object. known is false if there is
+// no copy, or if it is damaged: then nothing is known about the object. No object has an invalid name.
 func (c Copies) Find(key state.ObjectKey) (found *podspec.Object, known bool, err error) {
 	if !c.CanExist(key) {
 		return nil, true, nil
@@ -78,7 +77,7 @@ func (c Copies) Find(key state.ObjectKey) (found *podspec.Object, known bool, er
 	switch {
 	case err != nil || text == nil:
 		return nil, false, err
-	case bytes.Equal(text, absent):
+	case string(text) == absent:
 		return nil, true, nil
 	}
 	found, err = decode(key, text)
@@ -88,10 +87,10 @@ func (c Copies) Find(key state.ObjectKey) (found *podspec.Object, known bool, er
 	return found, err == nil, err
 }
 
-// Keep replaces the copy of an object. A nil object records that the API server does not have it. The caller is the only
-// process that writes copies, and makes one call at a time.
+// Keep replaces the copy of an object. A nil object records that the API server does not have it. The caller is the
+// only process that writes copies, and makes one call at a time.
 func (c Copies) Keep(key state.ObjectKey, o *podspec.Object) error {
-	text := absent
+	text := []byte(absent)
 	if o != nil {
 		var err error
 		if text, err = encode(o); err != nil {

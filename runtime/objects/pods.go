@@ -17,8 +17,8 @@ func (s *Store) Pretend(objects []*podspec.Object) {
 }
 
 // Provider adds to a pod the current objects that it refers to and that its own manifest does not contain. It does not
-// change the pod that it gets. There are two: a Store for podctl's own pods, and the objects of the cluster for those of
-// the API server (Copies, or the watches of an agent). Each returns the pods of the other as they are.
+// change the pod that it gets. There are two: a Store for podctl's own pods, and the objects of the cluster for those
+// of the API server (Copies, or the watches of an agent). Each returns the pods of the other as they are.
 type Provider interface {
 	Complete(ctx context.Context, d *podspec.Desired) (*podspec.Desired, error)
 }

@@ -269,8 +269,10 @@ func TestNodeOf(t *testing.T) {
 			t.Errorf("without a cluster: %s", got)
 		}
 	}
-	identity := &model.NodeIdentity{Name: "n1", IPs: []string{"192.0.2.1", "2001:db8::1"}, Allocatable: list("3"),
-		ClusterDNS: []string{" 10.0.0.10"}, ClusterDomain: "d.local"}
+	identity := &model.NodeIdentity{
+		Name: "n1", IPs: []string{"192.0.2.1", "2001:db8::1"}, Allocatable: list("3"),
+		ClusterDNS: []string{" 10.0.0.10"}, ClusterDomain: "d.local",
+	}
 	if err := h.Identify(identity); err != nil {
 		t.Fatal(err)
 	}

@@ -139,9 +139,9 @@ func (r *restrainer) missing(ref podspec.ContainerRef) *Hold {
 	return nil
 }
 
-// lacksContent reports whether no container can start because a volume has no content for a missing object. Once a volume
-// of a pod of the API server was prepared, its containers start with the content that it has, as with a kubelet (kubelet:
-// getUnmountedVolumes).
+// lacksContent reports whether no container can start because a volume has no content for a missing object. Once a
+// volume of a pod of the API server was prepared, its containers start with the content that it has, as with a kubelet
+// (kubelet: getUnmountedVolumes).
 func (r *restrainer) lacksContent(missing podspec.MissingReference) bool {
 	if missing.Volume == "" || missing.Container != "" {
 		return false

@@ -172,7 +172,7 @@ func TestReadinessGatesOfClusters(t *testing.T) {
 			w.States(c.states)
 		}
 		for _, status := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown} {
-			w.Observed.Memory.Conditions = map[v1.PodConditionType]model.Transition{v1.PodReady: {Status: status, At: modeltest.Noon()}}
+			w.Memory.Conditions = map[v1.PodConditionType]model.Transition{v1.PodReady: {Status: status, At: modeltest.Noon()}}
 			p := podOf(w)
 			p.gates = c.gates
 			ready := Of(p).Conditions[2]

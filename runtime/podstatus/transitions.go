@@ -27,8 +27,8 @@ func addTransitions(p *Pod, s *v1.PodStatus) {
 	}
 }
 
-// dependsOnAPI reports whether Ready can change without a pass: by readiness gates, whose conditions are in the API. Its
-// time is then recorded there only.
+// dependsOnAPI reports whether Ready can change without a pass: by readiness gates, whose conditions are in the API.
+// Its time is then recorded there only.
 func dependsOnAPI(p *Pod) bool {
 	return p.Desired != nil && p.Desired.FromCluster() && len(p.Manifest.Spec.ReadinessGates) > 0
 }

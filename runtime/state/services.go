@@ -21,8 +21,8 @@ func (l Layout) ServiceNames() ServiceFile {
 	return ServiceFile{l, "services.json", "the names of Services"}
 }
 
-// ClusterServices returns the file with the variables of the Services of a cluster. It exists once the agent of a node has
-// read the Services.
+// ClusterServices returns the file with the variables of the Services of a cluster. It exists once the agent of a node
+// has read the Services.
 func ClusterServices(l Layout) ServiceFile {
 	return ServiceFile{l, filepath.Join("cluster", "services.json"), "the variables of the cluster's Services"}
 }

@@ -9,7 +9,7 @@ import (
 
 // Cluster is the agent as a node of a cluster.
 type Cluster struct {
-	APIServer APIServer   `json:"apiServer"`
+	APIServer Server      `json:"apiServer"`
 	Node      ClusterNode `json:"node"`
 	// Statuses are those of the pods, and Events those of the pods and the Node.
 	Statuses Requests `json:"statuses"`
@@ -18,8 +18,8 @@ type Cluster struct {
 	Certificates []Certificate `json:"certificates,omitempty"`
 }
 
-// APIServer is whether the API server responds.
-type APIServer struct {
+// Server is whether the API server responds.
+type Server struct {
 	Address  string `json:"address"`
 	Responds bool   `json:"responds"`
 	// Since is when this state began. It is zero before the first result of a request.

@@ -144,7 +144,8 @@ func TestEndOfANode(t *testing.T) {
 	pods := []*podspec.Desired{web(t)}
 	c.updates <- sources.Update{Pods: pods}
 	<-c.passed
-	if got, err := (api.Client{Socket: s.Layout.AgentSocket()}).Status(t.Context()); err != nil || got.Cluster == nil {
+	got, err := (api.Client{Socket: s.Layout.AgentSocket()}).Status(t.Context())
+	if err != nil || got.Cluster == nil {
 		t.Errorf("the status has no cluster: %v", err)
 	}
 	proxy.Disturb(runtimetest.Disturbance{Method: "StopContainer", Hang: true, KillAfter: stop})

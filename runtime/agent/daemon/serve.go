@@ -139,8 +139,8 @@ func (d *daemon) run(ctx context.Context) error {
 // turnWait is how long the loop may take to notice that the agent ends.
 const turnWait = time.Second
 
-// end waits until the agent has ended: running deletions finish, except those of a node (see lastPasses). If the loop is
-// busy, end neither waits nor logs, because the loop may be blocked on a log that no process reads.
+// end waits until the agent has ended: running deletions finish, except those of a node (see lastPasses). If the loop
+// is busy, end neither waits nor logs, because the loop may be blocked on a log that no process reads.
 func (d *daemon) end(ended <-chan error) error {
 	since := time.Now()
 	select {

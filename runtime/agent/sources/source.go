@@ -52,7 +52,8 @@ type Update struct {
 	Objects   []*podspec.Object
 	// WorkloadSources maps pods of workloads to the source of the workload. They have the rank of that source.
 	WorkloadSources map[types.UID]string
-	// Ending maps the pods that the source is deleting, and pods that it has deleted, to their grace periods in seconds.
+	// Ending maps the pods that the source is deleting, and pods that it has deleted, to their grace periods in
+	// seconds.
 	Ending map[types.UID]int64
 	// Complete reports whether the source has been read completely at least once. Before that, the absence of a pod has
 	// no meaning.

@@ -15,15 +15,16 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// codecs decode and encode the types of the groups of a Client. A response can also be a Status, which is in core/v1.
-var codecs = func() runtime.NegotiatedSerializer {
+// codecs returns the codecs for the types of the groups of a Client. A response can also be a Status, which is in
+// core/v1.
+func codecs() runtime.NegotiatedSerializer {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(v1.AddToScheme(scheme))
 	utilruntime.Must(coordinationv1.AddToScheme(scheme))
 	// The request for a token is a subresource in core/v1.
 	utilruntime.Must(authenticationv1.AddToScheme(scheme))
 	return serializer.NewCodecFactory(scheme).WithoutConversion()
-}()
+}
 
 // Client has the clients of API groups. They share their connections and their limit of requests.
 type Client struct {
@@ -34,7 +35,7 @@ type Client struct {
 // New returns a client. It sends nothing. The configuration is copied.
 func New(config *rest.Config) (*Client, error) {
 	shared := rest.CopyConfig(config)
-	shared.NegotiatedSerializer = codecs
+	shared.NegotiatedSerializer = codecs()
 	if shared.UserAgent == "" {
 		shared.UserAgent = rest.DefaultKubernetesUserAgent()
 	}

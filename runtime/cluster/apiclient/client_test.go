@@ -28,16 +28,16 @@ func TestDo(t *testing.T) {
 	}
 	node := func() (*v1.Node, error) { return Do[v1.Node](t.Context(), c.Core.Get().Resource("nodes").Name("n")) }
 	answer = `{"kind":"Node","apiVersion":"v1","metadata":{"name":"n"}}`
-	if found, err := node(); err != nil || found.Name != "n" || path != "/api/v1/nodes/n" {
-		t.Errorf("%s: %v %v", path, found, err)
+	if found, failure := node(); failure != nil || found.Name != "n" || path != "/api/v1/nodes/n" {
+		t.Errorf("%s: %v %v", path, found, failure)
 	}
 	answer = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"n"}}`
-	if found, err := node(); err == nil || found != nil {
+	if found, failure := node(); failure == nil || found != nil {
 		t.Errorf("a pod for a Node: %v", found)
 	}
 	code, answer = http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
-	if found, err := node(); !apierrors.IsNotFound(err) || found != nil {
-		t.Errorf("%v %v", found, err)
+	if found, failure := node(); !apierrors.IsNotFound(failure) || found != nil {
+		t.Errorf("%v %v", found, failure)
 	}
 	code, answer = http.StatusOK, `{"kind":"Lease","apiVersion":"coordination.k8s.io/v1","spec":{"leaseDurationSeconds":40}}`
 	lease, err := Do[coordinationv1.Lease](t.Context(), c.Coordination.Get().Namespace("x").Resource("leases").Name("n"))

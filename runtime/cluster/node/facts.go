@@ -26,7 +26,8 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 		Node: nodestatus.Node{
 			Name: n.NodeName, HostName: hostName(), Labels: n.Labels, Taints: n.Taints, ProviderID: n.ProviderID,
 		},
-		StateDir: n.member.Layout.Root, Client: n.client.Client, Heartbeat: heartbeat, Random: rand.Float64, Log: n.member.Log,
+		StateDir: n.member.Layout.Root, Client: n.client.Client, Heartbeat: heartbeat,
+		Random: rand.Float64, Log: n.member.Log,
 		Facts:  func() nodestatus.Facts { return n.facts(a, runtime, identity) },
 		Record: n.record,
 		Registered: func(now nodestatus.Record, before *nodestatus.Record) {

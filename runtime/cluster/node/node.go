@@ -120,8 +120,8 @@ func (n *node) isKnown(uid types.UID) bool {
 // Source returns the source of the pods of the API server.
 func (n *node) Source() sources.Source { return n.source }
 
-// HandleEvent marks the pod of an event: its status may have changed. The objects of a pod that has ended are not watched
-// any longer.
+// HandleEvent marks the pod of an event: its status may have changed. The objects of a pod that has ended are not
+// watched any longer.
 func (n *node) HandleEvent(_ context.Context, e *agent.Event) {
 	n.statuses.Mark(e.Pod.UID)
 	switch {

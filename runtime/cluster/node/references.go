@@ -51,7 +51,8 @@ func (n *node) storedPods() (pods []*podspec.Desired, ok bool) {
 	return pods, err == nil && len(unreadable) == 0
 }
 
-// hasEnded reports whether a pod has ended for good, or is about to. An unreadable record counts as one of a running pod.
+// hasEnded reports whether a pod has ended for good, or is about to. An unreadable record counts as one of a running
+// pod.
 func (n *node) hasEnded(uid types.UID) bool {
 	c, err := n.member.Layout.Pod(uid).Checkpoint().Read()
 	return err == nil && (c.Leaving() != nil || c.Completion != nil || c.Rejection != nil || c.Eviction != nil)

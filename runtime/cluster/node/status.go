@@ -15,8 +15,9 @@ import (
 func (n *node) Describe(s *api.Status) {
 	health, sent := n.client.Health.State(), n.statuses.Summary()
 	c := &api.Cluster{
-		APIServer: api.APIServer{
-			Address: addressOf(n.client.Config.Host), Responds: health.Responds, Since: health.Since, LastList: n.source.ListedAt(),
+		APIServer: api.Server{
+			Address: addressOf(n.client.Config.Host), Responds: health.Responds, Since: health.Since,
+			LastList: n.source.ListedAt(),
 		},
 		Node:     n.describeNode(),
 		Statuses: api.Requests{Pending: sent.Pending, LastSent: sent.LastSent, Error: sent.Failure},

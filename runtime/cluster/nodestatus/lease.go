@@ -49,7 +49,8 @@ func (l *lease) update(ctx context.Context) (done bool) {
 	for try := 0; try < tries && l.latest != nil && ctx.Err() == nil; try++ {
 		next, err := l.next(l.latest)
 		if err == nil {
-			next, err = apiclient.Do[coordinationv1.Lease](ctx, l.request(l.Heartbeat.Coordination.Put()).Name(l.Name).Body(next))
+			put := l.request(l.Heartbeat.Coordination.Put()).Name(l.Name).Body(next)
+			next, err = apiclient.Do[coordinationv1.Lease](ctx, put)
 		}
 		switch {
 		case err == nil:

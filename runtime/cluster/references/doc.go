@@ -5,8 +5,8 @@
 // pod with its current objects, and a copy on disk for a start without the API server. A pod whose volumes have a
 // changed object, and a pod that waits for one, is woken; its pass makes the change.
 //
-// A table (table.go) records which pods name which objects. It has no clock, goroutine or connection. A node may not list
-// the objects of a namespace, so every request has the name of one object.
+// A table (table.go) records which pods name which objects. It has no clock, goroutine or connection. A node may not
+// list the objects of a namespace, so every request has the name of one object.
 //
 // A token of a service account (package tokens) is such an object, too: a Secret whose name has the uid of its pod.
 //

@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
-// reasonOf returns the reason why the API server did not send an object, for messages. It leaves out errors of decoders,
-// which may repeat a part of a Secret.
+// reasonOf returns the reason why the API server did not send an object, for messages. It leaves out errors of
+// decoders, which may repeat a part of a Secret.
 func reasonOf(err error) string {
 	limit, status, network := limitError{}, apierrors.APIStatus(nil), net.Error(nil)
 	switch {

@@ -21,8 +21,8 @@ const (
 	// that is checked (kubelet: maxIdleTime, startRecycleIdleWatch).
 	idleTime  = 5 * time.Minute
 	idleCheck = time.Minute
-	// maxObjects limits the objects that a pod names, and maxBytes their size together as JSON. The checkpoint of the pod
-	// has them, too.
+	// maxObjects limits the objects that a pod names, and maxBytes their size together as JSON. The checkpoint of the
+	// pod has them, too.
 	maxObjects = 500
 	maxBytes   = 40 << 20
 )
@@ -109,7 +109,7 @@ func (r *References) Complete(ctx context.Context, d *podspec.Desired) (*podspec
 		return d.WithShared(refuseAll(fmt.Sprintf(
 			"the pod names %d ConfigMaps and Secrets, which is more than %d", len(keys), maxObjects)))
 	}
-	read := r.begin(d, keys)
+	read := r.begin(d, keys) //nolint:contextcheck // a watch outlives the pass that begins it
 	r.await(ctx, keys)
 	return d.WithShared(r.finder(d, read()))
 }
@@ -218,8 +218,8 @@ func (r *References) finder(d *podspec.Desired, read map[state.ObjectKey]object)
 	}
 }
 
-// NotePass checks after a pass whether the pod has ended: then it does not need its objects again. Their copies stay until
-// it is gone. NotePass does not block.
+// NotePass checks after a pass whether the pod has ended: then it does not need its objects again. Their copies stay
+// until it is gone. NotePass does not block.
 func (r *References) NotePass(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

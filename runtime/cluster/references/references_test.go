@@ -122,13 +122,18 @@ func (l *lab) change(do func()) {
 	do()
 }
 
+// sink returns the sink of the watch of an object; nil if there is none.
+func (l *lab) sink(name string) *Sink {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sinks[name]
+}
+
 // answer answers the watch of an object.
 func (l *lab) answer(name string, o *podspec.Object) {
 	l.t.Helper()
 	synctest.Wait()
-	l.mu.Lock()
-	sink := l.sinks[name]
-	l.mu.Unlock()
+	sink := l.sink(name)
 	if sink == nil {
 		l.t.Fatalf("%s is not watched", name)
 	}
@@ -215,8 +220,16 @@ func TestChangesWake(t *testing.T) {
 		l := newLab(t, t.TempDir()).run()
 		defer l.end()
 		volume, env := podWith("1", "one", ""), podWith("2", "", "one")
-		go l.answer("one", nil)
+		answered := make(chan struct{})
+		go func() {
+			defer close(answered)
+			synctest.Wait()
+			if sink := l.sink("one"); sink != nil {
+				sink.Set(nil)
+			}
+		}()
 		l.want("a missing object", l.pass(volume), "0s")
+		<-answered
 		l.pass(env)
 		for _, c := range []struct {
 			what  string

@@ -153,8 +153,8 @@ func (t *table) endIdle(now time.Time, idle time.Duration) {
 	}
 }
 
-// set records an answer of the API server. It returns the pods to wake: those that have a changed object in a volume, and
-// those that wait for an object that was missing or unknown.
+// set records an answer of the API server. It returns the pods to wake: those that have a changed object in a volume,
+// and those that wait for an object that was missing or unknown.
 func (t *table) set(key state.ObjectKey, value *podspec.Object, size int) (wake []types.UID) {
 	o := t.objects[key]
 	before, wasKnown := o.value, o.known

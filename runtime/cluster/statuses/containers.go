@@ -58,8 +58,8 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 	}
 }
 
-// isCreated reports whether a container is created but not started. A kubelet shows it only if the start fails, without a
-// reason. The pass that is under way starts it, so until then the status before stays.
+// isCreated reports whether a container is created but not started. A kubelet shows it only if the start fails, without
+// a reason. The pass that is under way starts it, so until then the status before stays.
 func isCreated(own *v1.ContainerStatus) bool {
 	return own.State.Waiting != nil && own.State.Waiting.Reason == ""
 }
