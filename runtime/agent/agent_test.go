@@ -57,11 +57,16 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Close)
+	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	// The cluster has no Services.
+	if err = state.ClusterServices(layout).Write([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
 	return &lab{
 		t:      t,
 		server: server,
 		socket: socket,
-		layout: state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()},
+		layout: layout,
 		node:   criconfig.Node{Name: "node"},
 		log:    slog.DiscardHandler,
 	}

@@ -54,6 +54,10 @@ func newLabOn(t *testing.T, node criconfig.Node, names ...string) *lab {
 	}
 	t.Cleanup(func() { _ = client.Close() })
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
+	// The cluster has no Services.
+	if err = state.ClusterServices(layout).Write([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
 	w := observe.World{Client: client, Layout: layout, Cgroups: runtimetest.NewCgroups(server), Now: clock.Now}
 	host := observe.NewHost(client, layout, observe.Sources{
 		Machine: func() criconfig.Node { return node }, Kubelet: func() error { return nil },

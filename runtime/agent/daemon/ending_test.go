@@ -90,6 +90,10 @@ func settings(t *testing.T, socket string) Settings {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
+	// The cluster has no Services.
+	if err = state.ClusterServices(layout).Write([]byte("{}")); err != nil {
+		t.Fatal(err)
+	}
 	engine := runtime.NewEngine(client, runtime.Settings{
 		Layout: layout, Now: time.Now,
 		Sources: observe.Sources{
