@@ -369,9 +369,9 @@ func TestShutdown(t *testing.T) {
 		if c.Status != v1.ConditionFalse || c.Reason != "KubeletNotReady" || c.Message != "node is shutting down" {
 			t.Errorf("%+v", c)
 		}
-		before := l.server.lease.Spec.RenewTime.Time
+		before := l.server.renewed()
 		l.after(25 * time.Second)
-		if renewed := l.server.lease.Spec.RenewTime.Sub(before); renewed < 20*time.Second {
+		if renewed := l.server.renewed().Sub(before); renewed < 20*time.Second {
 			t.Errorf("the lease was renewed %s later", renewed)
 		}
 	})
@@ -450,7 +450,7 @@ func TestHangs(t *testing.T) {
 		})
 		l.set(func(f *Facts) { f.Port++ })
 		l.after(25 * time.Second)
-		before := l.server.lease.Spec.RenewTime.Time
+		before := l.server.renewed()
 		l.server.change(func() { hang = false })
 		l.after(11 * time.Second)
 		if renewed := l.server.lease.Spec.RenewTime.Time; !renewed.After(before) {

@@ -233,6 +233,13 @@ func (s *apiServer) serveNode(w http.ResponseWriter, r *http.Request, parts []st
 	answer(w, s.node)
 }
 
+// renewed returns when the lease was last renewed.
+func (s *apiServer) renewed() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lease.Spec.RenewTime.Time
+}
+
 func (s *apiServer) serveLease(w http.ResponseWriter, r *http.Request, body []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

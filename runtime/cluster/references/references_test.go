@@ -144,6 +144,7 @@ func (l *lab) answer(name string, o *podspec.Object) {
 func (l *lab) answerAfter(pause time.Duration, all ...*podspec.Object) {
 	go func() {
 		time.Sleep(pause)
+		synctest.Wait()
 		for _, o := range all {
 			l.answer(o.Meta().Name, o)
 		}
@@ -286,8 +287,8 @@ func TestCopies(t *testing.T) {
 		defer l.end()
 		go func() {
 			synctest.Wait()
-			l.sinks["one"].Fail(errors.New("connection refused"))
-			l.sinks["none"].Fail(errors.New("connection refused"))
+			l.sink("one").Fail(errors.New("connection refused"))
+			l.sink("none").Fail(errors.New("connection refused"))
 		}()
 		l.want("an API server that cannot be reached", l.pass(one), "one=x 0s")
 		l.Forget("1")
@@ -335,6 +336,7 @@ func TestWatchesEnd(t *testing.T) {
 		l.want("an immutable object", l.ended, "[final]")
 		l.want("its next use", l.pass(podWith("3", "final", "")), "final=x 0s")
 		time.Sleep(idleTime + 2*idleCheck)
+		synctest.Wait()
 		l.want("an object that only an environment has", l.ended, "[final env]")
 		l.answerAfter(0, configMap("env", "y"))
 		l.want("its next use", l.pass(d), "env=y vol=x 0s")
@@ -452,7 +454,8 @@ func TestToken(t *testing.T) {
 		if d, err = l.Complete(t.Context(), withToken("1")); err != nil || len(d.Objects.Secrets) != 1 {
 			t.Fatalf("%+v %v", d, err)
 		}
-		kept := l.sinks[podspec.BindToken("1", name)].Current()
+		synctest.Wait()
+		kept := l.sink(podspec.BindToken("1", name)).Current()
 		if kept == nil || string(kept.Secret.Data[podspec.TokenKey]) != "two" {
 			t.Errorf("the copy: %+v", kept)
 		}
