@@ -147,6 +147,8 @@ func TestOutputDependsOnTheMachineKey(t *testing.T) {
 	if depend == 0 || len(here) < 10 {
 		t.Errorf("only %d of %d words depend on the secret: the test checks the wrong words", depend, len(here))
 	}
+	// The fraction of a time can be the value by chance.
+	text = regexp.MustCompile(`\.\d+Z`).ReplaceAllString(text, "Z")
 	for _, secret := range []string{"271828", "MjcxODI4", oneKey} {
 		if strings.Contains(text, secret) {
 			t.Errorf("the output has %s: …%s…", secret, around(text, secret))
