@@ -17,17 +17,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 const (
-	// delayMax limits the delay that a server can ask for before the next try.
-	delayMax = 30 * time.Second
 	// Patience limits the first try of a list. A server that has not answered by then may never answer. The limit
 	// doubles with each such try, up to patienceMax, so that a slow server has its time.
 	Patience, patienceMax = 10 * time.Minute, 3 * time.Hour
 )
 
-// Settings describe what is listed and watched.
+// Settings select the objects to list and watch.
 type Settings struct {
 	// Client is the REST client of the group.
 	Client cache.Getter
@@ -109,7 +110,7 @@ func (s *source) list(ctx context.Context, o metav1.ListOptions) (runtime.Object
 	}
 	s.Report(ctx, "list", err)
 	if err != nil {
-		waitFor(ctx, err)
+		pause(ctx, err)
 		return nil, err
 	}
 	return found, nil
@@ -169,16 +170,9 @@ func isExpired(err error) bool {
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
 }
 
-// waitFor waits as long as the server has asked for before the next try.
-func waitFor(ctx context.Context, err error) {
-	seconds, asked := apierrors.SuggestsClientDelay(err)
-	if !asked || seconds <= 0 {
-		return
-	}
-	timer := time.NewTimer(min(time.Duration(seconds)*time.Second, delayMax))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+// pause waits as long as the server has asked for before the next try.
+func pause(ctx context.Context, err error) {
+	if delay := apierror.RetryAfter(err); delay > 0 {
+		_ = sleep.For(ctx, delay) // the reflector checks the context
 	}
 }

@@ -64,7 +64,7 @@ func (s *source) watchError(ctx context.Context, o *metav1.ListOptions, err erro
 		err = errors.New(apierror.Text(err))
 	}
 	s.Report(ctx, "watch", err)
-	waitFor(ctx, err)
+	pause(ctx, err)
 	return err
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // leaseSeconds is the duration of the lease. It is renewed four times in that time (kubelet: nodeLeaseDurationSeconds,
@@ -79,7 +80,7 @@ func (l *lease) ensure(ctx context.Context) (created bool) {
 			}
 			return created
 		}
-		wait(ctx, pause)
+		_ = sleep.For(ctx, pause) // the loop checks the context
 	}
 	return false
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // The pause between two tries of a registration, which doubles (kubelet: registerWithAPIServer).
@@ -34,7 +35,7 @@ func (m *Manager) register(ctx context.Context) {
 			m.registered(node)
 			return
 		}
-		wait(ctx, pause)
+		_ = sleep.For(ctx, pause) // the loop checks the context
 	}
 }
 

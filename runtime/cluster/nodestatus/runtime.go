@@ -12,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // RuntimeFacts are the facts of the container runtime that a Node shows.
@@ -231,17 +233,7 @@ func (r *Runtime) Run(ctx context.Context) {
 func every(ctx context.Context, pause func() time.Duration, do func(context.Context)) {
 	for ctx.Err() == nil {
 		do(ctx)
-		wait(ctx, pause())
-	}
-}
-
-// wait waits for a time, or for the end of the context.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
+		_ = sleep.For(ctx, pause()) // the loop checks the context
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // requestMax limits the time of one request, as the API server does by default. A request without an answer is made
@@ -91,7 +93,7 @@ func (l *loop) complete(r result, now time.Time) {
 		e.due(now)
 		l.fail(e, r.err)
 		if !r.woken {
-			e.retry = e.retry.failed(now, retryAfter(r.err), random())
+			e.retry = e.retry.failed(now, apierror.RetryAfter(r.err), random())
 		}
 	}
 }

@@ -40,12 +40,3 @@ func gone(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsConflict(err) ||
 		apierrors.IsGone(err) || apierrors.IsResourceExpired(err)
 }
-
-// retryAfter returns the delay that the server asked for; 0 if it did not.
-func retryAfter(err error) time.Duration {
-	seconds, ok := apierrors.SuggestsClientDelay(err)
-	if !ok || seconds < 0 {
-		return 0
-	}
-	return min(time.Duration(seconds), retryMax/time.Second) * time.Second
-}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -55,7 +56,7 @@ func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink Sink) {
 	}
 	for ctx.Err() == nil {
 		if wait := at.Sub(w.Now()); wait > 0 {
-			sleep(ctx, min(wait, check))
+			_ = sleep.For(ctx, min(wait, check)) // the loop checks the context
 			continue
 		}
 		token, err := w.request(ctx, key)
@@ -63,12 +64,12 @@ func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink Sink) {
 		case ctx.Err() != nil:
 		case err != nil:
 			sink.Fail(err)
-			sleep(ctx, pause)
+			_ = sleep.For(ctx, pause) // as above
 			pause = min(2*pause, longestPause)
 		default:
 			sink.Set(token)
 			at, pause = due(token, w.Random()), firstPause
-			sleep(ctx, check)
+			_ = sleep.For(ctx, check) // as above
 		}
 	}
 }
@@ -97,13 +98,4 @@ func (w Watcher) request(ctx context.Context, key state.ObjectKey) (*podspec.Obj
 		return nil, w.Refusal(err.Error())
 	}
 	return token, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
