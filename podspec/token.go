@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/securitycontext"
 	"k8s.io/utils/ptr"
 )
 
@@ -83,21 +84,11 @@ func (r MissingReference) unreadToken(pod *v1.Pod, why UnreadError) MissingRefer
 func FSUser(pod *v1.Pod) *int64 {
 	var user *int64
 	for _, ref := range Containers(pod) {
-		own := runAsUser(pod, ref.SecurityContext)
-		if own == nil || user != nil && *user != *own {
+		own, isSet := securitycontext.DetermineEffectiveRunAsUser(pod, ref.Container)
+		if !isSet || user != nil && *user != *own {
 			return nil
 		}
 		user = own
 	}
 	return user
-}
-
-func runAsUser(pod *v1.Pod, own *v1.SecurityContext) *int64 {
-	if own != nil && own.RunAsUser != nil {
-		return own.RunAsUser
-	}
-	if sc := pod.Spec.SecurityContext; sc != nil {
-		return sc.RunAsUser
-	}
-	return nil
 }

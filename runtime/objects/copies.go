@@ -100,9 +100,6 @@ func (c Copies) Keep(key state.ObjectKey, o *podspec.Object) error {
 	return c.Dir.Write(key, text)
 }
 
-// Normal returns an object as a copy has it: without the fields that pods do not depend on.
-func Normal(o *podspec.Object) *podspec.Object { return normal(o) }
-
 // Same reports whether two normal objects are equal. Nil stands for no object.
 func Same(a, b *podspec.Object) bool {
 	if a == nil || b == nil {

@@ -36,8 +36,8 @@ func KeyOf(o *podspec.Object) state.ObjectKey {
 	return state.ObjectKey{Namespace: o.Meta().Namespace, Kind: o.Kind(), Name: o.Meta().Name}
 }
 
-// normal returns an object as it is stored: without the fields that an API server adds.
-func normal(o *podspec.Object) *podspec.Object {
+// Normal returns an object as it is stored: without the fields that an API server adds.
+func Normal(o *podspec.Object) *podspec.Object {
 	o = o.DeepCopy()
 	meta := o.Meta()
 	*meta = metav1.ObjectMeta{

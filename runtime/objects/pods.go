@@ -12,7 +12,7 @@ import (
 func (s *Store) Pretend(objects []*podspec.Object) {
 	s.pretended = map[state.ObjectKey]*podspec.Object{}
 	for _, o := range objects {
-		s.pretended[KeyOf(o)] = normal(o)
+		s.pretended[KeyOf(o)] = Normal(o)
 	}
 }
 
@@ -48,7 +48,7 @@ func (s *Store) find(namespace string, name podspec.ObjectName) (*podspec.Object
 		return nil, nil
 	}
 	if o != nil {
-		*o = *normal(o)
+		*o = *Normal(o)
 	}
 	return o, err
 }

@@ -67,7 +67,7 @@ func (s *Store) change(o *podspec.Object, a *allocation) (Change, error) {
 	if err != nil && !damaged {
 		return Change{}, err
 	}
-	kept := normal(o)
+	kept := Normal(o)
 	if err = a.fill(kept, before); err != nil {
 		return Change{}, err
 	}

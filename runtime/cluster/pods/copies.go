@@ -136,22 +136,21 @@ func (c *copies) convert(e, before *entry) {
 		return
 	}
 	ended := before.isHidden() || before == nil && isTerminal(e.pod) && !c.known(e.pod.UID)
-	loaded, err := c.load(e.pod)
-	switch {
-	case ended && e.pod.DeletionTimestamp == nil:
+	if ended && e.pod.DeletionTimestamp == nil {
 		// The pod has ended earlier, on this machine or on another with this name. It never runs again. The agent gets
 		// it only when it is deleted, because the API server waits for the node.
-	case err == nil:
-		e.desired = loaded
-	default:
-		e.err, e.recorded = err, c.known(e.pod.UID)
-		if before != nil {
-			e.desired, e.announced = before.desired, before.announced
-		}
-		if e.desired == nil {
-			// The spec may be large.
-			e.pod = withoutSpec(e.pod)
-		}
+		return
+	}
+	if e.desired, e.err = c.load(e.pod); e.err == nil {
+		return
+	}
+	e.desired, e.recorded = nil, c.known(e.pod.UID)
+	if before != nil {
+		e.desired, e.announced = before.desired, before.announced
+	}
+	if e.desired == nil {
+		// The spec may be large.
+		e.pod = withoutSpec(e.pod)
 	}
 }
 
