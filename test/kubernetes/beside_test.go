@@ -1,13 +1,11 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,9 +48,7 @@ func TestBesideKubelet(t *testing.T) {
 	nodes := map[string]func(t *testing.T, n *node, api *apiServer, dir string) *process{
 		"podctl": func(t *testing.T, n *node, api *apiServer, dir string) *process {
 			t.Helper()
-			return start(t, filepath.Join(dir, "agent.log"), exec.Command(n.podctl, "agent", //nolint:noctx // a signal ends it
-				"--kubeconfig", api.kubeconfig(t, dir), "--node-name", nodeName, "--node-ip", nodeIP,
-				"--authorization-mode", "AlwaysAllow", "--eviction=false", "--applied=false"))
+			return n.startAgent(t, api, dir, "--eviction=false", "--applied=false")
 		},
 		"kubelet": func(t *testing.T, n *node, api *apiServer, dir string) *process {
 			t.Helper()
@@ -109,7 +105,7 @@ type measurement struct {
 func (m *measurement) run(t *testing.T) {
 	t.Helper()
 	program := m.begin()
-	m.awaitReady(t, program)
+	m.api.awaitNode(t, program)
 	m.api.makeNamespace(t, namespace)
 	m.watch = watchPods(t)
 	for i := range besidePods {
@@ -123,7 +119,7 @@ func (m *measurement) run(t *testing.T) {
 	before := m.requestCount(t, statusRequests)
 	program.end(t)
 	program = m.begin()
-	m.awaitReady(t, program)
+	m.api.awaitNode(t, program)
 	time.Sleep(besideRest)
 	m.restart = append(m.restart, m.requestCount(t, statusRequests)-before)
 	for i := range besidePods {
@@ -161,43 +157,25 @@ func milliseconds(d time.Duration) float64 { return float64(max(d, 0)) / float64
 
 const besidePod = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q}, "spec": {
   "nodeName": "node", "restartPolicy": %q, "automountServiceAccountToken": false, "terminationGracePeriodSeconds": 5,
-  "containers": [{"name": "main", "image": "registry.local/podctl/demo:1", "imagePullPolicy": "IfNotPresent", "args": ["serve"]}]}}`
+  "containers": [{"name": "main", "image": %q, "imagePullPolicy": "IfNotPresent", "args": ["serve"]}]}}`
 
 // create creates a pod that is bound to the node, and returns when the answer came.
 func (m *measurement) create(t *testing.T, name, policy string) time.Time {
 	t.Helper()
-	return call(t, http.MethodPost, "", fmt.Sprintf(besidePod, name, policy))
+	return m.call(t, http.MethodPost, "", fmt.Sprintf(besidePod, name, policy, firstImage))
 }
 
 // remove deletes a pod, and returns when the answer came.
 func (m *measurement) remove(t *testing.T, name string) time.Time {
 	t.Helper()
-	return call(t, http.MethodDelete, "/"+name, "")
+	return m.call(t, http.MethodDelete, "/"+name, "")
 }
 
-func call(t *testing.T, method, path, body string) time.Time {
+// call makes a request for a pod, and returns when the answer came.
+func (m *measurement) call(t *testing.T, method, path, body string) time.Time {
 	t.Helper()
-	url := serverURL + "/api/v1/namespaces/" + namespace + "/pods" + path
-	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if _, err = send(request, token); err != nil {
-		t.Fatal(err)
-	}
+	m.api.request(t, method, "/api/v1/namespaces/"+namespace+"/pods"+path, body)
 	return time.Now()
-}
-
-func (m *measurement) awaitReady(t *testing.T, program *process) {
-	t.Helper()
-	until(t, func() string {
-		program.alive(t)
-		if ready := m.api.nodeReady(t); ready != "True" {
-			return fmt.Sprintf("condition Ready of the node is %q", ready)
-		}
-		return ""
-	})
 }
 
 // The metrics of the API server count its requests. The tests make two for each pod: they create and delete it.

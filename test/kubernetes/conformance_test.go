@@ -83,13 +83,7 @@ func (s *suite) run(t *testing.T, chosen []spec) []outcome {
 	api := n.startServer(t)
 	agent := n.startAgent(t, api, s.report, "--state-dir", kubeletDir, "--runtime-endpoint", "unix://"+containerdSocket,
 		"--eviction-hard", "memory.available<250Mi,nodefs.available<1%,nodefs.inodesFree<1%")
-	until(t, func() string {
-		agent.alive(t)
-		if ready := api.nodeReady(t); ready != "True" {
-			return fmt.Sprintf("condition Ready of the node is %q", ready)
-		}
-		return ""
-	})
+	api.awaitNode(t, agent)
 	return s.runSpecs(t, chosen)
 }
 

@@ -46,16 +46,10 @@ func TestKubectl(t *testing.T) {
 			if agent == "podctl" {
 				k.left = n.left
 				// The images and the disk of the machine must not matter.
-				n.startAgent(t, api, dir, "--eviction=false", "--image-gc-high-threshold=100")
+				api.awaitNode(t, n.startAgent(t, api, dir, "--eviction=false", "--image-gc-high-threshold=100"))
 			} else {
-				n.startKubelet(t, dir, api)
+				api.awaitNode(t, n.startKubelet(t, dir, api).process)
 			}
-			until(t, func() string {
-				if ready := api.nodeReady(t); ready != "True" {
-					return fmt.Sprintf("condition Ready of the node is %q", ready)
-				}
-				return ""
-			})
 			k.testAll(t)
 		})
 	}

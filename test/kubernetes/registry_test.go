@@ -20,7 +20,7 @@ const (
 	ociManifest     = "application/vnd.oci.image.manifest.v1+json"
 )
 
-// registry is a registry for all image names. It serves only what was added to it.
+// registry serves the images that were added to it, under any name.
 type registry struct {
 	// dir has one file for each blob and manifest, named by its digest.
 	dir string

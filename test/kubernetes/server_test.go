@@ -1,13 +1,13 @@
 package kubernetes
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -77,8 +77,14 @@ func (n *node) startAgent(t *testing.T, api *apiServer, logs string, flags ...st
 // makeNamespace creates a namespace, which mirror pods need.
 func (s *apiServer) makeNamespace(t *testing.T, name string) {
 	t.Helper()
-	body := fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, name)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, serverURL+"/api/v1/namespaces", bytes.NewReader(body))
+	s.request(t, http.MethodPost, "/api/v1/namespaces",
+		fmt.Sprintf(`{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": %q}}`, name))
+}
+
+// request makes a successful request with a JSON document.
+func (s *apiServer) request(t *testing.T, method, path, body string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, serverURL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,6 +103,18 @@ func (s *apiServer) pods(t *testing.T) []object {
 		t.Fatal(err)
 	}
 	return items(t, text)
+}
+
+// awaitNode waits until the node is ready. It fails if the node's program ends.
+func (s *apiServer) awaitNode(t *testing.T, program *process) {
+	t.Helper()
+	until(t, func() string {
+		program.alive(t)
+		if ready := s.nodeReady(t); ready != "True" {
+			return fmt.Sprintf("condition Ready of the node is %q", ready)
+		}
+		return ""
+	})
 }
 
 // nodeReady returns the Ready condition of the node at the server.

@@ -13,7 +13,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -22,11 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
-func TestMain(m *testing.M) {
-	// The handler of errors sleeps until the time of the last error, which may be that of another bubble.
-	utilruntime.ErrorHandlers = nil
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 func service(name string) *v1.Service {
 	return &v1.Service{

@@ -17,17 +17,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
-func TestMain(m *testing.M) {
-	// The handler of errors sleeps until the time of the last error, which may be that of another bubble.
-	utilruntime.ErrorHandlers = nil
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 // lab is a manager with its server.
 type lab struct {

@@ -16,7 +16,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -25,11 +24,7 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
 )
 
-func TestMain(m *testing.M) {
-	// The handler of errors sleeps until the time of the last error, which may be that of another bubble.
-	utilruntime.ErrorHandlers = nil
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 // bubble is a source that watches a server in memory, with a clock that the test sets.
 type bubble struct {

@@ -82,29 +82,14 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
-		// An API server without WatchList.
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+		apitest.WithoutWatchList(w, r)
 		return
 	}
 	if s.forgot(r) {
 		apitest.Refusal(http.StatusGone, metav1.StatusReasonExpired, 0)(w, r)
 		return
 	}
-	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush() // a test server's writer is one
-	for {
-		select {
-		case <-r.Context().Done():
-			return
-		case e := <-s.events:
-			if e == nil {
-				return
-			}
-			_ = json.NewEncoder(w).Encode(e)
-			w.(http.Flusher).Flush() // as above
-		}
-	}
+	apitest.Stream(s.events)(w, r)
 }
 
 // forgot reports whether a watch would begin at a version whose changes are gone.

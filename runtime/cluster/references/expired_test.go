@@ -10,18 +10,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/state"
 )
 
-func TestMain(m *testing.M) {
-	// The handler of errors sleeps until the time of the last error, which may be that of another bubble.
-	utilruntime.ErrorHandlers = nil
-	m.Run()
-}
+func TestMain(m *testing.M) { apitest.Main(m) }
 
 // expired serves an API server that reports the end of the history for each request. It returns a client, and the
 // number of requests. After very many of them, the server answers nothing.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/service"
 	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
@@ -35,8 +36,7 @@ func TestServices(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch q := r.URL.Query(); {
 		case q.Get("sendInitialEvents") == "true":
-			w.WriteHeader(http.StatusUnprocessableEntity)
-			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+			apitest.WithoutWatchList(w, r)
 		case q.Get("watch") != "true":
 			<-answers
 			_ = json.NewEncoder(w).Encode(v1.ServiceList{
@@ -45,7 +45,7 @@ func TestServices(t *testing.T) {
 				Items:    []v1.Service{serviceNamed("web", "10.0.0.1", "1"), serviceNamed("db", "10.0.0.2", "2")},
 			})
 		default:
-			(&server{events: events}).stream(w, r)
+			apitest.Stream(events)(w, r)
 		}
 	}))
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -56,25 +57,9 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 			ListMeta: metav1.ListMeta{ResourceVersion: "5"}, Items: s.secrets,
 		})
 	case r.URL.Query().Get("sendInitialEvents") == "true":
-		// An API server without WatchList.
-		w.WriteHeader(http.StatusUnprocessableEntity)
-		_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422}`))
+		apitest.WithoutWatchList(w, r)
 	default:
-		s.stream(w, r)
-	}
-}
-
-func (s *server) stream(w http.ResponseWriter, r *http.Request) {
-	w.WriteHeader(http.StatusOK)
-	w.(http.Flusher).Flush() // a test server's writer is one
-	for {
-		select {
-		case <-r.Context().Done():
-			return
-		case e := <-s.events:
-			_ = json.NewEncoder(w).Encode(e)
-			w.(http.Flusher).Flush() // as above
-		}
+		apitest.Stream(s.events)(w, r)
 	}
 }
 
