@@ -148,7 +148,7 @@ func TestReadinessGates(t *testing.T) {
 }
 
 // TestReadinessGatesOfClusters checks that a pod of the API server is neither ready nor unready while the conditions of
-// its gates are not known here. What is certain without them is shown.
+// its gates are unknown. A condition that does not depend on them is shown.
 func TestReadinessGatesOfClusters(t *testing.T) {
 	gate := func(status v1.ConditionStatus) []v1.PodCondition {
 		return []v1.PodCondition{{Type: "example.com/a", Status: status}}
