@@ -65,7 +65,7 @@ func TestBesideKubelet(t *testing.T) {
 			m.run(t)
 		})
 	}
-	if !t.Failed() {
+	if !t.Failed() && len(found["podctl"].memory) > 0 && len(found["kubelet"].memory) > 0 {
 		t.Log("\n" + besideTable(found["podctl"], found["kubelet"]))
 	}
 }
