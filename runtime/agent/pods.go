@@ -52,7 +52,8 @@ func (s *shownPods) List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Po
 	return s.world.Lister.List(ctx, pods)
 }
 
-// Shown returns the pods that the agent keeps, in the applied version, and those that it is deleting.
+// Shown returns the pods that the agent keeps, in the applied version, and those that it is deleting. Of several pods
+// with one name, those that stay are first.
 func (s *shownPods) Shown(ctx context.Context) ([]*podspec.Desired, error) {
 	return call(ctx, s.inbox, s.reconciler.shownPods)
 }

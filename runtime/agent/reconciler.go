@@ -238,8 +238,6 @@ func (r *reconciler) takeover(uid types.UID) (p sources.Problem, is bool) {
 	return p, is
 }
 
-func byName(a, b *podspec.Desired) int { return model.RefOf(a.Pod).Compare(model.RefOf(b.Pod)) }
-
 // nameHolder returns the pod that was applied by hand and has the name of a source's pod. It returns nil if there is
 // none.
 func (r *reconciler) nameHolder(d *podspec.Desired) *model.PodRef {
@@ -329,8 +327,8 @@ func (r *reconciler) forget(now time.Time, uid types.UID) {
 	r.resolve(now)
 }
 
-// shownPods returns the kept pods and those that are being deleted. Each is in the version that was applied last, or
-// else in the wanted version.
+// shownPods returns the kept pods and those that are being deleted, by name. Of several pods with one name, those that
+// stay are first. Each is in the version that was applied last, or else in the wanted version.
 func (r *reconciler) shownPods() []*podspec.Desired {
 	all := maps.Clone(r.kept)
 	maps.Copy(all, r.leaving)
@@ -341,7 +339,16 @@ func (r *reconciler) shownPods() []*podspec.Desired {
 		}
 		shown = append(shown, r.asApplied(d))
 	}
-	slices.SortFunc(shown, byName)
+	slices.SortFunc(shown, func(a, b *podspec.Desired) int {
+		one, two := model.RefOf(a.Pod), model.RefOf(b.Pod)
+		if leaves := r.workers.Ending(one.UID); one.SameName(two) && leaves != r.workers.Ending(two.UID) {
+			if leaves {
+				return 1
+			}
+			return -1
+		}
+		return one.Compare(two)
+	})
 	return shown
 }
 

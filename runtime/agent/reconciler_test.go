@@ -545,6 +545,9 @@ func TestEndsOfAPods(t *testing.T) {
 	if k.kept["a"] != nil || k.kept["b"] == nil || len(k.shownPods()) != 3 || !k.workers.Ending("a") {
 		t.Errorf("kept %v, shown %v", k.kept, k.shownPods())
 	}
+	if last := k.shownPods()[2]; last.Pod.UID != "a" {
+		t.Errorf("pod %s is shown after the one that ends", last.Pod.UID)
+	}
 	k.workers.Done(at(3), "a", podworkers.Result{Ended: true})
 	s := stored(a)["a"]
 	s.End = &model.End{Done: true}

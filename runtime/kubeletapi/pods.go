@@ -43,7 +43,8 @@ func (f *finder) pod(ctx context.Context, want podName) (*podspec.Desired, error
 
 // choose returns the pod that a request names, or nil. Several pods may have the same name: one that is being deleted
 // and its successor, or a pod of a file and one of the API server. Without a uid, a name in the API comes before a name
-// in a file, then a pod that stays before one that is being deleted, then the newest.
+// in a file, then a pod that stays before one that is being deleted, then the newest. Two pods of one second have the
+// same age: then the first one that the agent shows counts, because it shows those that stay first.
 func choose(shown []*podspec.Desired, want podName, node string) *podspec.Desired {
 	found := slices.DeleteFunc(slices.Clone(shown), func(d *podspec.Desired) bool {
 		return d.Pod.Namespace != want.namespace || (d.Pod.Name != want.name && apiName(d, node) != want.name)

@@ -22,13 +22,15 @@ func TestChoose(t *testing.T) {
 	leaving.Pod.CreationTimestamp, staying.Pod.CreationTimestamp, newest.Pod.CreationTimestamp = born(9), born(1), born(2)
 	file, applied, clash := pod("ns", "web", "file", "files"), pod("ns", "tool", "applied", ""), pod("ns", "web-node", "clash", "api")
 	file.Pod.CreationTimestamp = born(99)
-	elsewhere := pod("other", "web", "elsewhere", "api")
+	elsewhere, same := pod("other", "web", "elsewhere", "api"), pod("ns", "web", "same", "api")
+	same.Pod.CreationTimestamp = newest.Pod.CreationTimestamp
 	for name, c := range map[string]struct {
 		shown []*podspec.Desired
 		want  podName
 		found string
 	}{
 		"the newest that stays":      {[]*podspec.Desired{leaving, elsewhere, staying, newest}, podName{"ns", "web", ""}, "newest"},
+		"the first of one age":       {[]*podspec.Desired{same, newest}, podName{"ns", "web", ""}, "same"},
 		"only one that leaves":       {[]*podspec.Desired{leaving, elsewhere}, podName{"ns", "web", ""}, "leaving"},
 		"by its uid":                 {[]*podspec.Desired{staying, leaving, newest}, podName{"ns", "web", "leaving"}, "leaving"},
 		"by a uid that is not there": {[]*podspec.Desired{staying, leaving, newest}, podName{"ns", "web", "x"}, "newest"},

@@ -19,7 +19,8 @@ import (
 
 // Agent provides the pods of the node. runtime/agent implements it.
 type Agent interface {
-	// Shown returns the pods that the agent keeps, and those that it is deleting.
+	// Shown returns the pods that the agent keeps, and those that it is deleting. Of several pods with one name, those
+	// that stay are first.
 	Shown(ctx context.Context) ([]*podspec.Desired, error)
 	// List returns pods with their status, in the same order. The status of a pod that cannot be observed contains the
 	// error. If List returns no pods, it returns an error.
