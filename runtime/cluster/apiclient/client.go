@@ -5,8 +5,12 @@ import (
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -15,27 +19,46 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// codecs returns the codecs for the types of the groups of a Client. A response can also be a Status, which is in
-// core/v1.
-func codecs() runtime.NegotiatedSerializer {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(v1.AddToScheme(scheme))
-	utilruntime.Must(coordinationv1.AddToScheme(scheme))
-	// The request for a token is a subresource in core/v1.
-	utilruntime.Must(authenticationv1.AddToScheme(scheme))
-	return serializer.NewCodecFactory(scheme).WithoutConversion()
+// groups returns the fields of a Client with their API groups. A subresource can have the type of another group:
+// a token that is requested for a ServiceAccount is in authentication.k8s.io.
+func (c *Client) groups() []group {
+	return []group{
+		{&c.Core, v1.SchemeGroupVersion, v1.AddToScheme},
+		{&c.Coordination, coordinationv1.SchemeGroupVersion, coordinationv1.AddToScheme},
+		{&c.Node, nodev1.SchemeGroupVersion, nodev1.AddToScheme},
+		{&c.Certificates, certificatesv1.SchemeGroupVersion, certificatesv1.AddToScheme},
+		{&c.Bundles, certificatesv1beta1.SchemeGroupVersion, certificatesv1beta1.AddToScheme},
+		{&c.Authentication, authenticationv1.SchemeGroupVersion, authenticationv1.AddToScheme},
+		{&c.Authorization, authorizationv1.SchemeGroupVersion, authorizationv1.AddToScheme},
+	}
+}
+
+// group is an API group, the field of its client, and the function that registers its types.
+type group struct {
+	client  *rest.Interface
+	version schema.GroupVersion
+	types   func(*runtime.Scheme) error
 }
 
 // Client has the clients of API groups. They share their connections and their limit of requests.
 type Client struct {
-	// Core is core/v1, and Coordination is coordination.k8s.io/v1.
-	Core, Coordination rest.Interface
+	// Core is core/v1, Coordination coordination.k8s.io/v1, and Node node.k8s.io/v1.
+	Core, Coordination, Node rest.Interface
+	// Certificates is certificates.k8s.io/v1, and Bundles certificates.k8s.io/v1beta1, which has the bundles of trust
+	// anchors.
+	Certificates, Bundles rest.Interface
+	// Authentication is authentication.k8s.io/v1, and Authorization authorization.k8s.io/v1.
+	Authentication, Authorization rest.Interface
 }
 
 // New returns a client. It sends nothing. The configuration is copied.
 func New(config *rest.Config) (*Client, error) {
+	c, scheme := &Client{}, runtime.NewScheme()
+	for _, g := range c.groups() {
+		utilruntime.Must(g.types(scheme))
+	}
 	shared := rest.CopyConfig(config)
-	shared.NegotiatedSerializer = codecs()
+	shared.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	if shared.UserAgent == "" {
 		shared.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
@@ -46,17 +69,15 @@ func New(config *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	group := func(path string, version schema.GroupVersion) (rest.Interface, error) {
+	for _, g := range c.groups() {
 		own := rest.CopyConfig(shared)
-		own.APIPath, own.GroupVersion = path, &version
-		return rest.RESTClientForConfigAndClient(own, connections)
-	}
-	c := &Client{}
-	if c.Core, err = group("/api", v1.SchemeGroupVersion); err != nil {
-		return nil, err
-	}
-	if c.Coordination, err = group("/apis", coordinationv1.SchemeGroupVersion); err != nil {
-		return nil, err
+		own.GroupVersion, own.APIPath = &g.version, "/apis"
+		if g.version.Group == "" {
+			own.APIPath = "/api"
+		}
+		if *g.client, err = rest.RESTClientForConfigAndClient(own, connections); err != nil {
+			return nil, err
+		}
 	}
 	return c, nil
 }
