@@ -190,6 +190,8 @@ func clusterCommands() map[string]clusterCommand {
 		"doctor": declared, "image ls": declared, "image pull": declared, "image rm": declared, "image prune": declared,
 		"image load": declared, "image save": declared, "image tag": declared, "image inspect": declared,
 		"agent": declared, "agent status": declared, "agent reload": declared,
+		// It lets the pods of the old cluster end.
+		"agent join": declared,
 		// A node that goes down takes its pods with it, as a machine does.
 		"node up": declared, "node down": declared, "node status": declared,
 	}

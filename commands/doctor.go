@@ -73,6 +73,7 @@ func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) err
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	facts.APIServer = apiServer(ctx, sess)
 	facts.Redact(sess.Redactor().Text)
 	checks := doctor.Examine(facts)
 	doc := doctorDocument{
@@ -97,6 +98,16 @@ func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) err
 		return exit.With(exit.Error)
 	}
 	return nil
+}
+
+// apiServer returns the API server of the machine's agent; nil if no agent answers, or it has none.
+func apiServer(ctx context.Context, sess *session.Session) *doctor.APIServer {
+	status, _ := sess.AgentStatus(ctx)
+	if status == nil || status.Cluster == nil {
+		return nil
+	}
+	server := status.Cluster.APIServer
+	return &doctor.APIServer{Address: server.Address, Problem: server.Error, Refusal: server.Refusal}
 }
 
 // doctorText returns one line per check. A check that has not passed has a second line with advice.

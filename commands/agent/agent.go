@@ -106,7 +106,7 @@ func New(sess *session.Session, program Program) *cobra.Command {
 		},
 	}
 	o.register(cmd.Flags())
-	cmd.AddCommand(newStatus(sess), newReload(sess))
+	cmd.AddCommand(newStatus(sess), newReload(sess), newJoin(sess))
 	return cmd
 }
 

@@ -25,6 +25,9 @@ func clusterProblems(c *api.Cluster, now time.Time) []string {
 	if !c.APIServer.Responds && !c.APIServer.Since.IsZero() {
 		add("%s", serverText(&c.APIServer, now))
 	}
+	if c.APIServer.Refusal != "" {
+		add("API server: %s: %s", c.APIServer.Address, c.APIServer.Refusal)
+	}
 	if c.Statuses.Error != "" {
 		add("%s: %s", pendingText(c), c.Statuses.Error)
 	}

@@ -117,6 +117,9 @@ func TestStatusOfCluster(t *testing.T) {
 			"problem: serving certificate: absent\n", "agent is running", "API server", "pods listed never\n",
 			"node n1: not registered, unschedulable, lease renewed never, status sent never\n",
 		}},
+		"another cluster": {&api.Cluster{APIServer: api.Server{
+			Address: "https://a:1", Responds: true, Since: now, Refusal: "this is another cluster",
+		}}, []string{"problem: API server: https://a:1: this is another cluster\n", "agent is running"}},
 		"not asked": {&api.Cluster{APIServer: api.Server{Address: "https://a:1"}}, []string{
 			"agent is running", "API server: https://a:1 not asked yet",
 		}},
@@ -142,7 +145,7 @@ func TestStatusOfCluster(t *testing.T) {
 			}
 			rest = after
 		}
-		if name != "bad" && strings.Contains(out.String(), "problem") {
+		if problems := name == "bad" || name == "another cluster"; !problems && strings.Contains(out.String(), "problem") {
 			t.Errorf("%s: %s", name, out.String())
 		}
 	}

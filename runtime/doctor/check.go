@@ -55,7 +55,21 @@ func Examine(f *Facts) []Check {
 	if f.State.Problem == "" {
 		checks = append(checks, named("checkpoints", checkCheckpoints(f)), named("mounts", checkMounts(f)))
 	}
+	if f.APIServer != nil {
+		checks = append(checks, named("API server", checkAPIServer(f.APIServer)))
+	}
 	return checks
+}
+
+// checkAPIServer checks the connection of a node. Pods of the machine run without it.
+func checkAPIServer(s *APIServer) Check {
+	switch {
+	case s.Problem != "":
+		return warning(s.Address+" does not respond: "+s.Problem, "pods keep running; `podctl agent status` shows more")
+	case s.Refusal != "":
+		return warning(s.Address+" belongs to another cluster", s.Refusal)
+	}
+	return ok(s.Address + " responds")
 }
 
 func named(name string, c Check) Check {

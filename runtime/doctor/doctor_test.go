@@ -85,6 +85,17 @@ func TestChecks(t *testing.T) {
 		want          Result
 		found, advice string
 	}{
+		"an API server that does not respond": {
+			func(f *Facts) { f.APIServer = &APIServer{Address: "https://a", Problem: "refused"} },
+			"API server", Warning, "does not respond: refused", "pods keep running",
+		},
+		"another cluster": {
+			func(f *Facts) { f.APIServer = &APIServer{Address: "https://a", Refusal: "it is another"} },
+			"API server", Warning, "belongs to another cluster", "it is another",
+		},
+		"an API server": {
+			func(f *Facts) { f.APIServer = &APIServer{Address: "https://a"} }, "API server", OK, "https://a responds", "",
+		},
 		"no runtime": {
 			func(f *Facts) { f.Endpoint, f.Runtime = Endpoint{Problem: "none found; start one"}, nil },
 			"endpoint", Failed, "none found", "start one",

@@ -15,6 +15,8 @@ type Facts struct {
 	Kernel  Kernel   `json:"kernel"`
 	// Kubelet is a kubelet on the same runtime; nil if there is none.
 	Kubelet *Kubelet `json:"kubelet,omitempty"`
+	// APIServer is the API server of the machine's agent; nil if no agent answers, or it has none.
+	APIServer *APIServer `json:"apiServer,omitempty"`
 	Disks   []Disk   `json:"disks"`
 	State   State    `json:"state"`
 }
@@ -55,6 +57,14 @@ type Condition struct {
 	Status  bool   `json:"status"`
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+}
+
+// APIServer is an API server as an agent sees it.
+type APIServer struct {
+	Address string `json:"address"`
+	// Problem is the reason why it does not respond, and Refusal why the agent does not use it although it responds.
+	Problem string `json:"problem,omitempty"`
+	Refusal string `json:"refusal,omitempty"`
 }
 
 // CNI is the network configuration that the runtime uses.

@@ -41,6 +41,8 @@ type Settings struct {
 	WatchMin time.Duration
 	// Backoff has the pauses between two tries.
 	Backoff wait.Backoff
+	// Confirm is called before each list and watch. Its error is that of the request, which is not made. It may be nil.
+	Confirm func(ctx context.Context) error
 	// Report is called with the result of each list, and with each error of a watch. what is "list" or "watch". It is
 	// not called for the end of the history if the next request can succeed. Works is called when a watch works. Both
 	// may be nil. The context is that of the request.
@@ -68,6 +70,9 @@ func New(s Settings, store cache.ReflectorStore) *cache.Reflector {
 func newSource(s Settings) *source {
 	if s.Report == nil {
 		s.Report = func(context.Context, string, error) {}
+	}
+	if s.Confirm == nil {
+		s.Confirm = func(context.Context) error { return nil }
 	}
 	if s.Works == nil {
 		s.Works = func(context.Context) {}
@@ -100,7 +105,11 @@ func (s *source) list(ctx context.Context, o metav1.ListOptions) (runtime.Object
 	}
 	limited, cancel := context.WithTimeout(ctx, s.patienceNow())
 	defer cancel()
-	found, err := s.request(&o).Do(limited).Get()
+	var found runtime.Object
+	err := s.Confirm(limited)
+	if err == nil {
+		found, err = s.request(&o).Do(limited).Get()
+	}
 	if err == nil {
 		err = s.checkList(found, o.ResourceVersion)
 	}

@@ -3,6 +3,7 @@ package listwatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -44,6 +45,15 @@ type lab struct {
 	mu       sync.Mutex
 	requests int
 	reports  []string
+	// refusal is the error of Confirm.
+	refusal error
+}
+
+// confirm returns the error of the test.
+func (l *lab) confirm(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refusal
 }
 
 // report notes an error.
@@ -58,8 +68,14 @@ func (l *lab) report(_ context.Context, what string, err error) {
 // run runs a reflector for half an hour, with a limit of 100 objects for the beginning of a watch. test checks it then.
 func run(t *testing.T, serve http.HandlerFunc, test func(t *testing.T, l *lab)) {
 	t.Helper()
+	runUnless(t, nil, serve, test)
+}
+
+// runUnless is run with an error of Confirm.
+func runUnless(t *testing.T, refusal error, serve http.HandlerFunc, test func(t *testing.T, l *lab)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lab{Store: cache.NewStore(cache.MetaNamespaceKeyFunc)}
+		l := &lab{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), refusal: refusal}
 		_, config := apitest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			l.mu.Lock()
 			l.requests++
@@ -72,6 +88,7 @@ func run(t *testing.T, serve http.HandlerFunc, test func(t *testing.T, l *lab)) 
 		}
 		s := newSource(Settings{
 			Client: set.Core, Resource: "services", Object: &v1.Service{}, List: &v1.ServiceList{}, Report: l.report,
+			Confirm: l.confirm,
 			Backoff: wait.Backoff{Duration: time.Second, Cap: 5 * time.Second, Steps: 4, Factor: 2, Jitter: 1},
 		})
 		s.initialMax = 100 * objectMin
@@ -102,6 +119,15 @@ func streams(count int) http.HandlerFunc {
 		w.(http.Flusher).Flush() // a test server's writer is one
 		<-r.Context().Done()
 	}
+}
+
+// TestConfirm checks that an API server that is not confirmed gets no request, and that the reason is reported.
+func TestConfirm(t *testing.T) {
+	runUnless(t, errors.New("another cluster"), streams(1), func(t *testing.T, l *lab) {
+		if l.requests != 0 || len(l.List()) != 0 || len(l.reports) < 100 || !strings.HasSuffix(l.reports[0], "another cluster") {
+			t.Errorf("%d requests, %d objects, reports %q", l.requests, len(l.List()), l.reports)
+		}
+	})
 }
 
 // TestInitialSize checks that a watch may begin with objects up to a total size, and that a larger one is an error.

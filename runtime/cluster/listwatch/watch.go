@@ -35,7 +35,11 @@ func (s *source) watch(ctx context.Context, o metav1.ListOptions) (watch.Interfa
 		limit = time.Duration(*o.TimeoutSeconds)*time.Second + watchSlack
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
-	begun, err := s.request(&o).Watch(limited)
+	var begun watch.Interface
+	err := s.Confirm(limited)
+	if err == nil {
+		begun, err = s.request(&o).Watch(limited)
+	}
 	if err == nil && limited.Err() != nil {
 		err = limited.Err() // client-go returns an empty watch.
 	}

@@ -26,16 +26,10 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 		Node: nodestatus.Node{
 			Name: n.NodeName, HostName: hostName(), Labels: n.Labels, Taints: n.Taints, ProviderID: n.ProviderID,
 		},
-		StateDir: n.member.Layout.Root, Client: n.client.Client, Heartbeat: heartbeat,
+		Cluster: n.guard, Client: n.client.Client, Heartbeat: heartbeat,
 		Random: rand.Float64, Log: n.member.Log,
 		Facts:  func() nodestatus.Facts { return n.facts(a, runtime, identity) },
-		Record: n.record,
-		Registered: func(now nodestatus.Record, before *nodestatus.Record) {
-			if before != nil && before.UID != now.UID {
-				n.member.Log.Warn("the Node was deleted and is registered again", "node", now.Name)
-			}
-			n.startSource()
-		},
+		Record: n.record, Registered: n.startSource,
 	}), nil
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -18,6 +19,8 @@ import (
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cluster/apievents"
+	"github.com/podctl/podctl/runtime/cluster/guard"
+	"github.com/podctl/podctl/runtime/cluster/membership"
 	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/cluster/pods"
 	"github.com/podctl/podctl/runtime/cluster/references"
@@ -34,6 +37,7 @@ type node struct {
 	member *daemon.Member
 
 	client     *cluster.Client
+	guard      *guard.Guard
 	source     *pods.Source
 	statuses   *statuses.Manager
 	events     *apievents.Sender
@@ -64,7 +68,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	if err = completeSettings(&complete); err != nil {
 		return nil, err
 	}
-	registered, err := nodestatus.RecordOf(m.Layout.Root, complete.NodeName)
+	registered, err := membership.ReadFor(m.Layout.Root, complete.NodeName)
 	if err != nil {
 		return nil, err
 	}
@@ -73,9 +77,13 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	if registered != nil {
 		n.startSource()
 	}
+	n.guard = guard.New(guard.Settings{
+		Client: client.Core, Health: client.Health.State, Node: n.NodeName, StateDir: m.Layout.Root,
+		Log: m.Log,
+	})
 	n.source = pods.New(pods.Settings{
 		Name: podspec.OwnerAPI, Client: client.Core, Node: n.NodeName,
-		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered,
+		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered, Confirm: n.guard.Check,
 		Changed: n.changed, Listed: func() { n.statuses.Wake() }, Log: m.Log,
 	})
 	n.statuses = statuses.New(statuses.Settings{
@@ -88,7 +96,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 		return nil, err
 	}
 	n.events = apievents.New(apievents.Settings{
-		Client: events, Check: client.Health.Check, Node: n.NodeName, Random: rand.Float64, Log: m.Log,
+		Client: events, Check: n.checkEvents, Node: n.NodeName, Random: rand.Float64, Log: m.Log,
 	})
 	client.Health.OnReturn(n.events.Wake)
 	m.Engine.ObserveEvents(n.handlePodEvents)
@@ -99,6 +107,11 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 		return nil, err
 	}
 	return n, n.listen(ctx)
+}
+
+// checkEvents returns nil if events can be sent now, and the reason otherwise.
+func (n *node) checkEvents() error {
+	return cmp.Or(n.client.Health.Check(), n.guard.Other())
 }
 
 // handlePodEvents sends events of pods of the API server. Other pods do not exist there.
@@ -214,7 +227,8 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.events.Run(ctx) })
 	parts.Go(func() { n.references.Run(ctx) })
 	services := references.Services{
-		Client: n.client.Core, File: state.ClusterServices(n.member.Layout), Log: n.member.Log,
+		Client: n.client.Core, File: state.ClusterServices(n.member.Layout), Confirm: n.guard.Confirm,
+		Log: n.member.Log,
 	}
 	parts.Go(func() { services.Run(ctx) })
 	return server.Serve(ctx, n.listener)

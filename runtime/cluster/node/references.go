@@ -15,7 +15,9 @@ import (
 
 // newReferences returns the ConfigMaps, Secrets and tokens for pods of the API server.
 func (n *node) newReferences(ctx context.Context) *references.References {
-	layout, watcher := n.member.Layout, references.Watcher{Client: n.client.Core}
+	layout, watcher := n.member.Layout, references.Watcher{
+		Client: n.client.Core, Confirm: n.guard.Confirm,
+	}
 	requester := tokens.Watcher{
 		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Now: n.member.Now, Random: rand.Float64,
 	}

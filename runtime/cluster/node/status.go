@@ -26,6 +26,9 @@ func (n *node) Describe(s *api.Status) {
 	if health.Err != nil {
 		c.APIServer.Error = health.Err.Error()
 	}
+	if err := n.guard.Other(); err != nil {
+		c.APIServer.Refusal = err.Error()
+	}
 	if cert, err := n.client.Certificate(); cert != nil || err != nil {
 		c.Certificates = append(c.Certificates, describeCertificate("client", cert, err))
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cluster/apievents"
+	"github.com/podctl/podctl/runtime/cluster/guard"
 	"github.com/podctl/podctl/runtime/cluster/pods"
 	"github.com/podctl/podctl/runtime/cluster/statuses"
 	"github.com/podctl/podctl/runtime/kubeletapi"
@@ -43,6 +44,7 @@ func TestDescribe(t *testing.T) {
 			Config: &rest.Config{Host: "https://user:secret@a:1", TLSClientConfig: rest.TLSClientConfig{CertData: []byte("bad")}},
 			Health: &cluster.Health{},
 		},
+		guard:        guard.New(guard.Settings{Node: "n"}),
 		certificates: serving,
 		source:       pods.New(pods.Settings{Name: "api", Load: load.FromAPI, Log: log}),
 		events:       apievents.New(apievents.Settings{Check: func() error { return errors.New("down") }, Node: "n", Log: log}),

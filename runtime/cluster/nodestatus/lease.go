@@ -37,6 +37,9 @@ func (m *Manager) keepLease(ctx context.Context) {
 
 // renew renews the lease. It updates the last known version, and reads the lease only if that fails.
 func (l *lease) renew(ctx context.Context) {
+	if l.Cluster.Confirm(ctx) != nil {
+		return // The status reports it.
+	}
 	if l.latest != nil && l.update(ctx) {
 		return
 	}

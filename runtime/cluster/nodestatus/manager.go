@@ -12,19 +12,21 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	utilwait "k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
+	"github.com/podctl/podctl/runtime/cluster/membership"
 )
 
 // Settings configure a Manager. Every field but Registered is required.
 type Settings struct {
 	Node
 
-	// StateDir is the directory of the record of the registration.
-	StateDir string
+	// Cluster decides whether the API server is that of this machine's cluster, and records the registration.
+	Cluster Cluster
 	// Client registers and watches the Node. Heartbeat sends statuses and the lease.
 	Client    *apiclient.Client
 	Heartbeat *Heartbeat
@@ -34,9 +36,16 @@ type Settings struct {
 	// Random returns numbers in [0, 1).
 	Random func() float64
 	Log    *slog.Logger
-	// Registered is called after each start of the agent, once the Node is registered. before is the record of the
-	// registration before; nil if there was none. A uid that differs is that of another Node with this name.
-	Registered func(now Record, before *Record)
+	// Registered is called after each start of the agent, once the Node is registered.
+	Registered func()
+}
+
+// Cluster is the cluster that this machine belongs to.
+type Cluster interface {
+	// Confirm returns an error if another cluster answers, or if that cannot be known now.
+	Confirm(ctx context.Context) error
+	// Registered records a registration, and returns the record before; nil if there was none.
+	Registered(uid types.UID, bootID string) (before *membership.Record, err error)
 }
 
 // Manager keeps the Node and its lease. Wake and Get may be called from any goroutine.
@@ -95,6 +104,7 @@ func (m *Manager) watch(ctx context.Context) {
 		Client: m.Client.Core, Resource: nodes, Object: &v1.Node{}, List: &v1.NodeList{},
 		Fields:  fields.OneTermEqualSelector(metav1.ObjectNameField, m.Name),
 		Backoff: utilwait.Backoff{Duration: computeEvery / 10, Cap: computeEvery, Steps: 4, Factor: 2, Jitter: 1},
+		Confirm: m.Cluster.Confirm,
 	}, &m.copies).RunWithContext(quiet(ctx))
 }
 
@@ -188,6 +198,9 @@ func (m *Manager) update(ctx context.Context, why cause) {
 		left = 1
 	}
 	for try := 0; try < left && ctx.Err() == nil; try++ {
+		if err = m.Cluster.Confirm(ctx); err != nil {
+			break
+		}
 		var base *v1.Node
 		if base, err = m.base(ctx, try); err == nil {
 			err = m.send(ctx, base, facts, why)

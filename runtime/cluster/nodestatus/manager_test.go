@@ -2,7 +2,7 @@ package nodestatus
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"os"
@@ -20,6 +20,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
+	"github.com/podctl/podctl/runtime/cluster/membership"
 )
 
 func TestMain(m *testing.M) { apitest.Main(m) }
@@ -37,6 +38,9 @@ type lab struct {
 	mu       sync.Mutex
 	facts    Facts
 	recorded []Event
+	// other is the error of Confirm; before is the record before the last registration.
+	other  error
+	before *membership.Record
 }
 
 // inLab runs a test with a manager that has not started, on the clock of the test.
@@ -54,7 +58,7 @@ func inLab(t *testing.T, do func(t *testing.T, l *lab)) {
 			t.Fatal(err)
 		}
 		l.Manager = NewManager(Settings{
-			Node: Node{Name: "n", HostName: "h"}, StateDir: l.dir, Client: set, Heartbeat: heartbeat,
+			Node: Node{Name: "n", HostName: "h"}, Cluster: l, Client: set, Heartbeat: heartbeat,
 			Facts: func() Facts {
 				l.mu.Lock()
 				defer l.mu.Unlock()
@@ -73,6 +77,23 @@ func inLab(t *testing.T, do func(t *testing.T, l *lab)) {
 		heartbeat.CloseAll()
 		synctest.Wait()
 	})
+}
+
+// Confirm returns the error of the test.
+func (l *lab) Confirm(context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.other
+}
+
+// Registered records a registration.
+func (l *lab) Registered(uid types.UID, bootID string) (before *membership.Record, err error) {
+	if before, err = membership.Read(l.dir); err != nil {
+		return nil, err
+	}
+	l.before = before
+	now := membership.Record{Name: "n", UID: uid, BootID: bootID}
+	return before, now.Write(l.dir)
 }
 
 // stateDir returns a state directory.
@@ -141,11 +162,11 @@ func TestNewNode(t *testing.T) {
 		l.expect("the next", l.after(12*time.Second), "5m6s PATCH")
 		l.expect("the one after", l.after(310*time.Second), "10m12s PATCH")
 		l.expect("events without a change", l.events(), "")
-		record, err := ReadRecord(l.dir)
-		if err != nil || *record != (Record{"n", l.server.node.UID, "b1"}) {
+		record, err := membership.Read(l.dir)
+		if err != nil || *record != (membership.Record{Name: "n", UID: l.server.node.UID, BootID: "b1"}) {
 			t.Errorf("%+v, %v", record, err)
 		}
-		if info, err := os.Stat(RecordPath(l.dir)); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(membership.Path(l.dir)); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%v, %v", info, err)
 		}
 	})
@@ -470,41 +491,12 @@ func TestDeleted(t *testing.T) {
 			t.Errorf("%v: %s", l.server.node, l.log)
 		}
 		l.stop()
-		var before *Record
-		l.Registered = func(_ Record, b *Record) { before = b }
 		l.start()
 		l.after(time.Second)
-		if l.server.node == nil || before == nil || before.UID != first || !strings.Contains(l.log.String(), "was deleted") {
-			t.Errorf("%+v: %s", before, l.log)
+		if l.server.node == nil || l.before == nil || l.before.UID != first || !strings.Contains(l.log.String(), "was deleted") {
+			t.Errorf("%+v: %s", l.before, l.log)
 		}
 	})
-}
-
-// TestRecord checks the name of the first registration.
-func TestRecord(t *testing.T) {
-	dir := stateDir(t)
-	if _, err := RecordOf(dir, "any"); err != nil {
-		t.Error(err)
-	}
-	record := Record{Name: "n", UID: "u", BootID: "b"}
-	if err := record.write(dir); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := RecordOf(dir, "n"); err != nil {
-		t.Error(err)
-	}
-	if _, err := RecordOf(dir, "m"); err == nil || !strings.Contains(err.Error(), "--node-name n") ||
-		!strings.Contains(err.Error(), RecordPath(dir)) {
-		t.Error(err)
-	}
-	for name, text := range map[string]string{"damaged": "{", "empty": "{}", "large": `{"name":"` + strings.Repeat("n", recordMax) + `"}`} {
-		if err := os.WriteFile(RecordPath(dir), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := RecordOf(dir, "n"); err == nil || !strings.Contains(err.Error(), RecordPath(dir)) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
 }
 
 // TestNewer checks which of two copies counts.
@@ -537,9 +529,31 @@ func TestNewer(t *testing.T) {
 			t.Errorf("%d: %q, want %q", i, got, step.want)
 		}
 	}
-	if text, err := json.Marshal(Record{}); err != nil || !strings.Contains(string(text), "bootID") {
-		t.Error(string(text), err)
-	}
+}
+
+// TestAnotherCluster checks that no request is sent to another cluster, and that the node is registered when that ends.
+func TestAnotherCluster(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		l.other = errors.New("another cluster")
+		l.start()
+		l.expect("another cluster", l.after(10*time.Minute), "")
+		if strings.Count(l.log.String(), "another cluster") != 1 {
+			t.Errorf("log: %s", l.log)
+		}
+		l.mu.Lock()
+		l.other = nil
+		l.mu.Unlock()
+		if l.after(30 * time.Second); l.Get() == nil {
+			t.Fatalf("not registered: %s", l.log)
+		}
+		l.mu.Lock()
+		l.other = errors.New("another cluster")
+		l.mu.Unlock()
+		l.set(func(f *Facts) { f.Causes = []string{"x"} })
+		l.Wake()
+		l.after(time.Second)
+		l.expect("another cluster while the node runs", l.after(10*time.Minute), "")
+	})
 }
 
 // TestBadAnswers checks that no answer of a proxy registers the node, that the log reports it once, and that the node
@@ -560,7 +574,7 @@ func TestBadAnswers(t *testing.T) {
 				})
 				l.start()
 				l.after(10 * time.Minute)
-				if r, err := ReadRecord(l.dir); r != nil || err != nil || l.Get() != nil {
+				if r, err := membership.Read(l.dir); r != nil || err != nil || l.Get() != nil {
 					t.Errorf("registered: %v, %v", r, err)
 				}
 				if lines := strings.Count(l.log.String(), "\n"); lines != 1 {
@@ -568,7 +582,7 @@ func TestBadAnswers(t *testing.T) {
 				}
 				l.server.change(func() { l.server.fault = nil })
 				l.after(time.Minute)
-				if r, err := ReadRecord(l.dir); r == nil || r.UID == "" || err != nil || l.Get() == nil {
+				if r, err := membership.Read(l.dir); r == nil || r.UID == "" || err != nil || l.Get() == nil {
 					t.Errorf("afterwards: %v, %v", r, err)
 				}
 			})

@@ -27,7 +27,11 @@ const patchFirst, patchLongest = heartbeatTimeout, time.Hour
 func (m *Manager) register(ctx context.Context) {
 	limit := patchFirst
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
-		node, err := m.tryRegister(ctx, limit)
+		var node *v1.Node
+		err := m.Cluster.Confirm(ctx)
+		if err == nil {
+			node, err = m.tryRegister(ctx, limit)
+		}
 		if errors.Is(err, context.DeadlineExceeded) {
 			limit = min(2*limit, patchLongest)
 		}
@@ -86,21 +90,17 @@ func checkNode(node *v1.Node, name string) error {
 // registered records a registration.
 func (m *Manager) registered(node *v1.Node) {
 	m.copies.answered(node)
-	before, err := ReadRecord(m.StateDir)
-	now := Record{Name: m.Name, UID: node.UID, BootID: m.facts().Machine.BootID}
-	if err == nil && (before == nil || *before != now) {
-		err = now.write(m.StateDir)
-	}
+	before, err := m.Cluster.Registered(node.UID, m.facts().Machine.BootID)
 	switch {
 	case err != nil:
 		m.Log.Error("the registration of the node is not recorded", "error", err.Error())
-	case before != nil && before.UID != now.UID:
+	case before != nil && before.UID != "" && before.UID != node.UID:
 		m.Log.Warn("the node was deleted in the API server, and is registered again", "node", m.Name)
 	default:
 		m.Log.Info("registered", "node", m.Name)
 	}
 	if m.Registered != nil {
-		m.Registered(now, before)
+		m.Registered()
 	}
 }
 

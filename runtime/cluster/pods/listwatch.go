@@ -23,7 +23,7 @@ func (s *Source) reflector() *cache.Reflector {
 		Client: s.settings.Client, Resource: "pods", Object: &v1.Pod{}, List: &v1.PodList{},
 		Fields:  fields.OneTermEqualSelector("spec.nodeName", s.settings.Node),
 		Backoff: wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 4, Factor: 2, Jitter: 1},
-		Report:  s.report, Works: s.recovered,
+		Confirm: s.settings.Confirm, Report: s.report, Works: s.recovered,
 	}, store{s})
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// Settings configure a source. Every field but Registered, Changed and Listed is required.
+// Settings configure a source. Every field but Registered, Confirm, Changed and Listed is required.
 type Settings struct {
 	// Name is the name of the source in messages and records.
 	Name string
@@ -29,6 +29,8 @@ type Settings struct {
 	Known func(types.UID) bool
 	// Registered is closed when the Node is registered. The source reads nothing before. If nil, it does not wait.
 	Registered <-chan struct{}
+	// Confirm is called before each list and watch. An error keeps the pods as they are. If nil, any server counts.
+	Confirm func(ctx context.Context) error
 	// Changed is called with each pod whose copy has changed, Listed after each list. They must not block.
 	Changed func(types.UID)
 	Listed  func()

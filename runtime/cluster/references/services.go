@@ -29,7 +29,9 @@ type Services struct {
 	// Client is the REST client of core/v1, File the file of the result.
 	Client cache.Getter
 	File   state.ServiceFile
-	Log    *slog.Logger
+	// Confirm is called before each list and watch. An error keeps the file as it is. If nil, any server counts.
+	Confirm func(ctx context.Context) error
+	Log     *slog.Logger
 
 	// mu guards services, which is nil before the first list.
 	mu       sync.Mutex
@@ -44,7 +46,7 @@ func (s *Services) Run(ctx context.Context) {
 	reflector.Go(func() {
 		listwatch.New(listwatch.Settings{
 			Client: s.Client, Resource: "services", Object: &v1.Service{}, List: &v1.ServiceList{},
-			WatchMin: shortestWatch, Backoff: pauses(),
+			WatchMin: shortestWatch, Backoff: pauses(), Confirm: s.Confirm,
 		}, serviceStore{s, changed}).RunWithContext(ctx)
 	})
 	for {

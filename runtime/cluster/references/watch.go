@@ -28,6 +28,8 @@ const (
 type Watcher struct {
 	// Client is the REST client of core/v1.
 	Client cache.Getter
+	// Confirm is called before each list and watch. An error keeps the object as it is. If nil, any server counts.
+	Confirm func(ctx context.Context) error
 }
 
 // Watch watches one ConfigMap or Secret until the context ends. It requests only this object: a node may not list the
@@ -36,7 +38,7 @@ func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink *Sink) {
 	s := listwatch.Settings{
 		Client: w.Client, Resource: "configmaps", Object: &v1.ConfigMap{}, List: &v1.ConfigMapList{},
 		Namespace: key.Namespace, Fields: fields.OneTermEqualSelector(metav1.ObjectNameField, key.Name),
-		WatchMin: shortestWatch, Backoff: pauses(),
+		WatchMin: shortestWatch, Backoff: pauses(), Confirm: w.Confirm,
 		Report: func(_ context.Context, _ string, err error) {
 			if err != nil && ctx.Err() == nil {
 				sink.Fail(err)

@@ -1,4 +1,4 @@
-package nodestatus
+package membership
 
 import (
 	"encoding/json"
@@ -16,9 +16,13 @@ import (
 
 // Record is what podctl keeps of its last registration.
 type Record struct {
-	// Name is the name of the Node, and UID its uid in the API server.
+	// Name is the name of the Node, and UID its uid in the API server. The uid is empty if the user has allowed the node
+	// to join another cluster.
 	Name string    `json:"name"`
-	UID  types.UID `json:"uid"`
+	UID  types.UID `json:"uid,omitempty"`
+	// Service is the uid of the Service default/kubernetes, which each cluster has. It is empty until the node has seen
+	// it.
+	Service types.UID `json:"service,omitempty"`
 	// BootID identifies the start of the kernel in which the Node was registered.
 	BootID string `json:"bootID"`
 }
@@ -26,12 +30,12 @@ type Record struct {
 // recordMax limits the size of the record, in bytes.
 const recordMax = 16 << 10
 
-// RecordPath returns the file of the record below the state directory.
-func RecordPath(stateDir string) string { return filepath.Join(stateDir, "cluster", "node.json") }
+// Path returns the file of the record below the state directory.
+func Path(stateDir string) string { return filepath.Join(stateDir, "cluster", "node.json") }
 
-// ReadRecord reads the record. It returns nil if this machine has not been registered.
-func ReadRecord(stateDir string) (*Record, error) {
-	path := RecordPath(stateDir)
+// Read reads the record. It returns nil if this machine has not been registered.
+func Read(stateDir string) (*Record, error) {
+	path := Path(stateDir)
 	text, err := statedir.Dir{Path: stateDir}.Read(path, recordMax, safefs.CheckPrivate)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil // nothing is recorded
@@ -49,22 +53,22 @@ func ReadRecord(stateDir string) (*Record, error) {
 	return r, nil
 }
 
-// RecordOf is ReadRecord for a node with a name. It returns an error if this machine has been registered with another
+// ReadFor is Read for a node with a name. It returns an error if this machine has been registered with another
 // name. Its pods name the old Node.
-func RecordOf(stateDir, name string) (*Record, error) {
-	r, err := ReadRecord(stateDir)
+func ReadFor(stateDir, name string) (*Record, error) {
+	r, err := Read(stateDir)
 	if err != nil || r == nil || r.Name == name {
 		return r, err
 	}
 	return nil, fmt.Errorf("this machine is registered as the node %q, and not as %q: "+
 		"start the agent with --node-name %s, or drain and delete the old node with kubectl, "+
 		"stop the agent and remove %s",
-		r.Name, name, r.Name, RecordPath(stateDir))
+		r.Name, name, r.Name, Path(stateDir))
 }
 
-// write writes the record, which survives a crash of the machine.
-func (r *Record) write(stateDir string) error {
-	path := RecordPath(stateDir)
+// Write writes the record, which survives a crash of the machine.
+func (r *Record) Write(stateDir string) error {
+	path := Path(stateDir)
 	text, err := json.Marshal(r)
 	if err == nil {
 		unfinished := filepath.Join(filepath.Dir(path), ".node.json")
@@ -74,4 +78,15 @@ func (r *Record) write(stateDir string) error {
 		return fmt.Errorf("writing the record of the node %s: %w", path, safefs.Cause(err))
 	}
 	return nil
+}
+
+// Forget allows the node to join another cluster: podctl forgets to which one it belonged, but keeps the name of the
+// Node. It reports whether this machine has been registered.
+func Forget(stateDir string) (registered bool, err error) {
+	r, err := Read(stateDir)
+	if err != nil || r == nil {
+		return false, err
+	}
+	r.UID, r.Service = "", ""
+	return true, r.Write(stateDir)
 }

@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/runtime/cluster/membership"
+)
+
+func newJoin(sess *session.Session) *cobra.Command {
+	var confirmed bool
+	cmd := &cobra.Command{
+		Use:   "join --new-cluster",
+		Short: "Let the node use another cluster",
+		Long: "Let the node use another cluster than the one that it belongs to. " +
+			"If the API server in the kubeconfig is that of\nanother cluster, " +
+			"the agent starts and ends no pods for it, because an API server that was set up again would otherwise\n" +
+			"end all pods of this machine. agent status then reports another cluster. " +
+			"After this command, the agent registers\nthe node in the new cluster. " +
+			"Pods of the old cluster end, with their grace periods. Pods from files are not affected.\n" +
+			"\n" +
+			"A new machine does not need this command." +
+			flags.ExitCodes("0 success", "1 error, for example because this machine is not a node"),
+		Example: "  podctl agent join --new-cluster",
+		Args:    flags.NoArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if !confirmed {
+				return exit.Usagef("--new-cluster is required: it confirms that pods of the old cluster end")
+			}
+			registered, err := membership.Forget(sess.Flags.Layout().Root)
+			if err != nil {
+				return err
+			}
+			if !registered {
+				return errors.New("this machine is not registered as a node: start `podctl agent --kubeconfig FILE`")
+			}
+			sess.IO.Note("The node joins the cluster that the API server in its kubeconfig belongs to.")
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&confirmed, "new-cluster", false, "Confirm that pods of the old cluster end")
+	return cmd
+}
