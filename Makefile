@@ -28,8 +28,10 @@ BUILD := $(STATIC) -ldflags "$(LDFLAGS)"
 SMALL := $(STATIC) -ldflags "-s -w -buildid="
 
 TOOL := $(GO) run -trimpath -tags $(TAGS)
-# The limit stops a test that hangs. It is far above what a slow or busy machine needs.
-TEST := $(GO) test -timeout 3h
+# The limit stops a test that hangs. It is far above what a slow or busy machine needs. `make test` sets VET=-vet=off: all
+# other targets, and the linter, run go vet.
+VET ?=
+TEST = $(GO) test -timeout 3h $(VET)
 
 # quiet prints what the next command does and how long it may take, and the command's output only if it fails.
 quiet = @sh hack/quiet.sh "$(1)"
@@ -232,8 +234,8 @@ SLOW := agent_(after_restarts|eviction.*|faults|grace_periods|housekeeping|idle|
 
 .PHONY: test
 test: ## Unit tests and the quick end-to-end tests: nine minutes the first time, later less
-	@$(MAKE) --no-print-directory unit-packages unit-others SHORT=-short PACKAGES='./cmd/... ./commands/... ./podspec/... ./test/...'
-	@$(MAKE) --no-print-directory e2e SKIP='^TestE2E$$/^($(SLOW))$$|InMemory$$|CrashMatrix$$'
+	@$(MAKE) --no-print-directory unit-packages unit-others VET=-vet=off SHORT=-short PACKAGES='./cmd/... ./commands/... ./podspec/... ./test/...'
+	@$(MAKE) --no-print-directory e2e VET=-vet=off SKIP='^TestE2E$$/^($(SLOW))$$|InMemory$$|CrashMatrix$$'
 
 # Each target installs what it needs. test-bare runs each of them in a bare root of its own.
 CHECKS := verify lint unit race e2e smoke conformance-sample bench-smoke check-dist vm-smoke
