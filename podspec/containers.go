@@ -111,7 +111,3 @@ func ImageNames(pod *v1.Pod) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
-
-// RuntimeHandler returns the handler of the runtime for the pod, or an empty string for the default one. In a cluster a
-// RuntimeClass is an object. Here its name is the name of the handler.
-func RuntimeHandler(pod *v1.Pod) string { return ptr.Deref(pod.Spec.RuntimeClassName, "") }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
@@ -70,7 +71,7 @@ func (t *takeover) pod(pod *v1.Pod) {
 			Refused: true,
 		})
 	}
-	if RuntimeHandler(pod) != "" {
+	if ptr.Deref(pod.Spec.RuntimeClassName, "") != "" {
 		// Its runtimeClassManager is nil without an API server (kubelet: NamespacesForPod).
 		t.list = append(t.list, TakeoverProblem{
 			Path: "spec.runtimeClassName",

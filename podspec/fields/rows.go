@@ -113,7 +113,10 @@ func podFields() []Field {
 			Needs: "user namespaces: containerd 2.0 or newer",
 		},
 		{Path: "spec.shareProcessNamespace", Support: Honoured, Change: NewSandbox},
-		{Path: "spec.runtimeClassName", Support: Honoured, Change: NewSandbox, Needs: "a runtime handler of that name"},
+		{
+			Path: "spec.runtimeClassName", Support: Honoured, Change: NewSandbox,
+			Needs: "a runtime handler of that name; in a cluster, a RuntimeClass",
+		},
 		{Path: "spec.overhead", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.securityContext", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.securityContext.runAsNonRoot", Support: Honoured, Change: Replace},

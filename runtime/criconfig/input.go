@@ -2,6 +2,7 @@ package criconfig
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -50,6 +51,9 @@ type Node struct {
 	// Handlers are the runtime's handlers by name, "" being the default.
 	Handlers                 map[string]Handler `json:"handlers,omitempty"`
 	SupplementalGroupsPolicy bool               `json:"supplementalGroupsPolicy,omitempty"`
+	// Classes are RuntimeClasses of the cluster; nil if they were not read. Only a pod of the API server has them, and
+	// only the one that it names, if that exists.
+	Classes model.RuntimeClasses `json:"runtimeClasses,omitzero"`
 }
 
 // As returns the facts as pods of the API server see them, which have the values of the Node. Without an identity it
@@ -62,6 +66,16 @@ func (n Node) As(identity *model.NodeIdentity) Node {
 	n.Name, n.IPs, n.Allocatable = identity.Name, identity.IPs, identity.Allocatable
 	n.ClusterDNS, n.ClusterDomain = identity.ClusterDNS, identity.ClusterDomain
 	return n
+}
+
+// HandlerOf returns the handler of the runtime for a pod; empty for the default one. For a pod of the API server, that
+// is the handler of its RuntimeClass; the error has the kubelet's text. For any other pod, spec.runtimeClassName is the
+// name of the handler.
+func (n *Node) HandlerOf(d *podspec.Desired) (string, error) {
+	if d.FromCluster() {
+		return n.Classes.Handler(d.Pod)
+	}
+	return ptr.Deref(d.Pod.Spec.RuntimeClassName, ""), nil
 }
 
 // Handler has the features of one runtime handler.

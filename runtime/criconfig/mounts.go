@@ -124,8 +124,8 @@ func recursiveReadOnly(in *ContainerInput, m *v1.VolumeMount) (bool, error) {
 	if m.RecursiveReadOnly == nil {
 		return false, nil
 	}
-	handler := podspec.RuntimeHandler(in.Desired.Pod)
-	able := in.Node.Handlers[handler].RecursiveReadOnlyMounts
+	handler, unknown := in.Node.HandlerOf(in.Desired)
+	able := unknown == nil && in.Node.Handlers[handler].RecursiveReadOnlyMounts
 	switch *m.RecursiveReadOnly {
 	case v1.RecursiveReadOnlyIfPossible:
 		return able, nil

@@ -51,12 +51,16 @@ func (m *IDMapping) messages() []*runtimeapi.IDMapping {
 	return []*runtimeapi.IDMapping{{HostId: m.HostID, ContainerId: 0, Length: m.Length}}
 }
 
-// checkUsers refuses a user namespace that the runtime does not support, or that has no allocated IDs.
-func checkUsers(pod *v1.Pod, node Node, users *IDMapping) error {
-	if !OwnUsers(pod) {
+// checkUsers refuses a user namespace that the runtime does not support, or that has no allocated IDs. A pod with an
+// unknown handler passes: it may have a sandbox, but gets no new one.
+func checkUsers(d *podspec.Desired, node Node, users *IDMapping) error {
+	if !OwnUsers(d.Pod) {
 		return nil
 	}
-	handler := podspec.RuntimeHandler(pod)
+	handler, err := node.HandlerOf(d)
+	if err != nil {
+		return nil //nolint:nilerr // as described above
+	}
 	if !node.Handlers[handler].UserNamespaces {
 		text := "can't set `spec.hostUsers: false`, runtime does not support user namespaces"
 		if handler != "" {

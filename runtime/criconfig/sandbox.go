@@ -17,7 +17,7 @@ func Sandbox(d *podspec.Desired, node Node, paths Paths, attempt uint32) (*runti
 	if err != nil {
 		return nil, err
 	}
-	if err = checkUsers(pod, node, paths.UserNS); err != nil {
+	if err = checkUsers(d, node, paths.UserNS); err != nil {
 		return nil, err
 	}
 	hostname, err := sandboxHostname(pod, node.ClusterDomain)

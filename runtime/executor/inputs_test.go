@@ -61,7 +61,7 @@ func TestServicesOfPods(t *testing.T) {
 	if err := layout.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	write := func(file state.ServiceFile, host string) {
+	write := func(file state.SharedFile, host string) {
 		t.Helper()
 		known := service.Known{Links: map[string]map[string]string{"default": {"WEB_SERVICE_HOST": host}}}
 		text, err := known.Encode()

@@ -8,7 +8,6 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
@@ -131,9 +130,12 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 	if err = x.logs().Make(""); err != nil {
 		return "", model.WithReason(model.CreatePodSandboxError, err)
 	}
-	reply, err := x.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{
-		Config: config, RuntimeHandler: podspec.RuntimeHandler(x.desired.Pod),
-	})
+	node := x.node()
+	handler, err := node.HandlerOf(x.desired)
+	if err != nil {
+		return "", model.WithReason(model.CreatePodSandboxError, err)
+	}
+	reply, err := x.client.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config, RuntimeHandler: handler})
 	if err != nil {
 		return "", model.WithReason(model.CreatePodSandboxError, reservedOr(err, "", s.Attempt))
 	}

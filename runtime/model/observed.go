@@ -58,6 +58,9 @@ type Runtime struct {
 	// Handlers are the runtime handlers, "" being the default one. Nil if neither the status nor the configuration of
 	// the runtime lists them.
 	Handlers []string
+	// Handler is the handler for the pod. It is empty for the default one, and if the RuntimeClass of a pod of the API
+	// server is unknown.
+	Handler string
 	// RecursiveReadOnly are the handlers that can make a mount and everything below it read-only.
 	RecursiveReadOnly []string
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/singleflight"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/admission"
@@ -30,6 +31,7 @@ type Host struct {
 	seccompRoot string
 	from        Sources
 	identities  identityFile
+	classes     state.SharedFile
 
 	// asking queries the runtime, which may take long. mu is not held meanwhile.
 	asking  singleflight.Group
@@ -68,7 +70,7 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 	}
 	h := &Host{
 		client: client, seccompRoot: layout.Seccomp(), from: from,
-		identities: identityFile{statedir.Dir{Path: layout.Root}},
+		identities: identityFile{statedir.Dir{Path: layout.Root}}, classes: state.ClusterClasses(layout),
 	}
 	h.Renew()
 	return h
@@ -116,7 +118,13 @@ func (h *Host) NodeOf(desired *podspec.Desired) criconfig.Node {
 	h.mu.Lock()
 	identity := h.identity
 	h.mu.Unlock()
-	return node.As(identity())
+	node = node.As(identity())
+	if ptr.Deref(desired.Pod.Spec.RuntimeClassName, "") != "" {
+		// If the classes cannot be read, they are unknown. They change at any time.
+		text, _ := h.classes.Read()
+		node.Classes = model.DecodeRuntimeClasses(text).Of(desired.Pod)
+	}
+	return node
 }
 
 // Unfit explains why this machine, with additional labels, is no node for a pod; see admission.Unfit.

@@ -320,7 +320,7 @@ func (r *restrainer) missingContent() (holds []Hold) {
 
 // handlerFault returns a message if the runtime does not have the handler that the pod asks for.
 func (r *restrainer) handlerFault() string {
-	name, has := podspec.RuntimeHandler(r.Manifest), r.Observed.Runtime.Handlers
+	name, has := r.Observed.Runtime.Handler, r.Observed.Runtime.Handlers
 	if name == "" || has == nil || slices.Contains(has, name) {
 		return ""
 	}

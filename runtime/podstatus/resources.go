@@ -85,9 +85,8 @@ func (r *reporter) volumeMounts(spec *v1.Container) []v1.VolumeMountStatus {
 // recursiveMode reports whether mounts below a read-only mount are read-only too. Not every handler supports that
 // (kubelet: resolveRecursiveReadOnly).
 func (r *reporter) recursiveMode(mode *v1.RecursiveReadOnlyMode) v1.RecursiveReadOnlyMode {
-	handler := podspec.RuntimeHandler(r.Manifest)
-	if mode == nil || *mode == v1.RecursiveReadOnlyDisabled ||
-		!slices.Contains(r.Observed.Runtime.RecursiveReadOnly, handler) {
+	able := r.Observed.Runtime
+	if mode == nil || *mode == v1.RecursiveReadOnlyDisabled || !slices.Contains(able.RecursiveReadOnly, able.Handler) {
 		return v1.RecursiveReadOnlyDisabled
 	}
 	return v1.RecursiveReadOnlyEnabled

@@ -78,6 +78,9 @@ func isLoaded(list, profile string) bool {
 
 // Sandbox returns why a runtime would refuse to create a pod's sandbox.
 func (p *Prover) Sandbox(config *runtimeapi.PodSandboxConfig) error {
+	if _, err := p.Node.HandlerOf(p.Desired); err != nil {
+		return model.WithReason(model.CreatePodSandboxError, err)
+	}
 	security := config.GetLinux().GetSecurityContext()
 	if security.GetRunAsGroup() != nil && security.GetRunAsUser() == nil {
 		// The CRI requires runtimes to refuse it.
@@ -99,7 +102,7 @@ func (p *Prover) checkSysctl(name string) error {
 	if p.usesRunc() && !isNamespaced(name) {
 		return fmt.Errorf("sysctl %q is not in a separate kernel namespace: it belongs to the whole node", name)
 	}
-	if podspec.RuntimeHandler(p.Desired.Pod) != "" {
+	if handler, err := p.Node.HandlerOf(p.Desired); err != nil || handler != "" {
 		return nil
 	}
 	path := filepath.Join("/proc/sys", strings.NewReplacer(".", "/", "/", ".").Replace(name))

@@ -120,8 +120,8 @@ func withPlaceholders(ips []string, pod *v1.Pod) []string {
 // usesRunc reports whether runc runs the pod. runc refuses some mounts and sysctls. The limits of other runtimes are
 // unknown.
 func (p *Prover) usesRunc() bool {
-	handler := podspec.RuntimeHandler(p.Desired.Pod)
-	return p.Runtime == "containerd" && (handler == "" || handler == "runc")
+	handler, err := p.Node.HandlerOf(p.Desired)
+	return err == nil && p.Runtime == "containerd" && (handler == "" || handler == "runc")
 }
 
 func checkSeccomp(config *runtimeapi.ContainerConfig) error {

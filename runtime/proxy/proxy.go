@@ -295,7 +295,7 @@ func publishes(pod *v1.Pod) bool {
 }
 
 // record stores the interfaces on which podctl has set route_localnet in a file.
-type record struct{ file state.ServiceFile }
+type record struct{ file state.SharedFile }
 
 // Interfaces returns the recorded names.
 func (r record) Interfaces() (names []string, err error) {

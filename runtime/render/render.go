@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -37,7 +37,7 @@ const (
 func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messages, error) {
 	out := &Messages{Pod: model.RefOf(d.Pod)}
 	var err error
-	node := renderNode(d.Pod, layout, cgroupRoot)
+	node := renderNode(d, layout, cgroupRoot)
 	if out.Sandbox, out.Containers, err = render(renderable(d), layout, node); err != nil {
 		return nil, fmt.Errorf("pod %s: %w", out.Pod, err)
 	}
@@ -45,12 +45,12 @@ func Render(d *podspec.Desired, layout state.Layout, cgroupRoot string) (*Messag
 }
 
 // renderNode returns this machine with a runtime that supports all features that the pod needs.
-func renderNode(pod *v1.Pod, layout state.Layout, cgroupRoot string) criconfig.Node {
+func renderNode(d *podspec.Desired, layout state.Layout, cgroupRoot string) criconfig.Node {
 	node := machine.Node("/")
 	node.CgroupRoot, node.SeccompRoot = cgroupRoot, layout.Seccomp()
-	node.Handlers = map[string]criconfig.Handler{
-		podspec.RuntimeHandler(pod): {RecursiveReadOnlyMounts: true, UserNamespaces: true},
-	}
+	class := ptr.Deref(d.Pod.Spec.RuntimeClassName, "")
+	node.Classes = model.RuntimeClasses{class: class}
+	node.Handlers = map[string]criconfig.Handler{class: {RecursiveReadOnlyMounts: true, UserNamespaces: true}}
 	return node
 }
 

@@ -113,10 +113,16 @@ func TestRenderingChangesNoManifest(t *testing.T) {
 // TestAssumedRuntimeHasTheHandler checks that the assumed runtime has the handler of the pod.
 func TestAssumedRuntimeHasTheHandler(t *testing.T) {
 	d := loadPod(t, strings.Replace(manifest, "hostUsers: false", "hostUsers: false\n  runtimeClassName: kata", 1))
-	node := renderNode(d.Pod, state.Layout{}, "")
+	node := renderNode(d, state.Layout{}, "")
 	want := criconfig.Handler{RecursiveReadOnlyMounts: true, UserNamespaces: true}
-	if got := node.Handlers[podspec.RuntimeHandler(d.Pod)]; got != want || len(node.Handlers) != 1 || node.Handlers["kata"] != want {
+	if len(node.Handlers) != 1 || node.Handlers["kata"] != want {
 		t.Errorf("handlers %v", node.Handlers)
+	}
+	for _, owner := range []string{"", podspec.OwnerAPI} {
+		d.Owner = owner
+		if handler, err := node.HandlerOf(d); handler != "kata" || err != nil {
+			t.Errorf("owner %q: handler %q, %v", owner, handler, err)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -23,7 +24,8 @@ func (s *runtimeService) RunPodSandbox(
 ) (*runtimeapi.RunPodSandboxResponse, error) {
 	config := r.GetConfig()
 	meta := config.GetMetadata()
-	s.log("RunPodSandbox %s %d", meta.GetName(), meta.GetAttempt())
+	call := fmt.Sprintf("RunPodSandbox %s %d %s", meta.GetName(), meta.GetAttempt(), r.GetRuntimeHandler())
+	s.log("%s", strings.TrimSpace(call))
 	name := fmt.Sprintf("%s_%s_%s_%d", meta.GetName(), meta.GetNamespace(), meta.GetUid(), meta.GetAttempt())
 	for id, other := range s.sandboxes {
 		if other.name == name {

@@ -97,6 +97,13 @@ func (s *Server) SetNetwork(message string) {
 	s.notReady = message
 }
 
+// SetHandlers adds handlers beside the default one.
+func (s *Server) SetHandlers(names ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handlers = names
+}
+
 // OnExec sets the answer to commands in containers. By default they succeed.
 func (s *Server) OnExec(answer func(containerID string, command []string) *runtimeapi.ExecSyncResponse) {
 	s.mu.Lock()

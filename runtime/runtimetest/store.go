@@ -22,6 +22,7 @@ type store struct {
 	calls      []string
 	created    Created
 	notReady   string
+	handlers   []string
 	serial     int
 	commands   func(containerID string, command []string) *runtimeapi.ExecSyncResponse
 }

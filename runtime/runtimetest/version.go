@@ -22,9 +22,13 @@ func (s *runtimeService) Status(context.Context, *runtimeapi.StatusRequest) (*ru
 		{Type: runtimeapi.RuntimeReady, Status: true},
 		{Type: runtimeapi.NetworkReady, Status: s.notReady == "", Message: s.notReady},
 	}
+	handlers := []*runtimeapi.RuntimeHandler{{Name: ""}}
+	for _, name := range s.handlers {
+		handlers = append(handlers, &runtimeapi.RuntimeHandler{Name: name})
+	}
 	return &runtimeapi.StatusResponse{
 		Status:          &runtimeapi.RuntimeStatus{Conditions: conditions},
-		RuntimeHandlers: []*runtimeapi.RuntimeHandler{{Name: ""}},
+		RuntimeHandlers: handlers,
 	}, nil
 }
 

@@ -124,6 +124,9 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	if s.Node != nil {
 		o.Machine = MachineOf(s.Node)
 	}
+	if desired != nil {
+		o.Runtime.Handler, _ = cmp.Or(s.Node, &criconfig.Node{}).HandlerOf(desired) // The faults have the error.
+	}
 	for _, sandbox := range s.Sandboxes {
 		if OwnedBy(ref, sandbox.GetLabels()) {
 			o.Sandboxes = append(o.Sandboxes, ObservedSandbox(sandbox))

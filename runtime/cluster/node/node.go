@@ -226,11 +226,7 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.statuses.Run(ctx) })
 	parts.Go(func() { n.events.Run(ctx) })
 	parts.Go(func() { n.references.Run(ctx) })
-	services := references.Services{
-		Client: n.client.Core, File: state.ClusterServices(n.member.Layout), Confirm: n.guard.Confirm,
-		Log: n.member.Log,
-	}
-	parts.Go(func() { services.Run(ctx) })
+	parts.Go(func() { n.runCollections(ctx, a) })
 	return server.Serve(ctx, n.listener)
 }
 

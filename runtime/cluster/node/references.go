@@ -3,10 +3,12 @@ package node
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/cluster/references"
 	"github.com/podctl/podctl/runtime/cluster/tokens"
 	"github.com/podctl/podctl/runtime/objects"
@@ -37,6 +39,35 @@ func (n *node) newReferences(ctx context.Context) *references.References {
 			}
 		},
 	})
+}
+
+// runCollections keeps the files of Services and RuntimeClasses up to date. A changed class wakes the pods that name one.
+func (n *node) runCollections(ctx context.Context, a *agent.Agent) {
+	layout, log := n.member.Layout, n.member.Log
+	services := references.Services{
+		Client: n.client.Core, File: state.ClusterServices(layout), Confirm: n.guard.Confirm, Log: log,
+	}
+	classes := references.RuntimeClasses{
+		Client: n.client.Node, File: state.ClusterClasses(layout), Confirm: n.guard.Confirm, Log: log,
+		Changed: func() { wakeClassUsers(ctx, a) },
+	}
+	var both sync.WaitGroup
+	both.Go(func() { services.Run(ctx) })
+	both.Go(func() { classes.Run(ctx) })
+	both.Wait()
+}
+
+// wakeClassUsers requests a pass of each pod with a RuntimeClass: it may wait for it.
+func wakeClassUsers(ctx context.Context, a *agent.Agent) {
+	shown, err := a.ShownPods(ctx)
+	if err != nil {
+		return // The agent ends.
+	}
+	for _, p := range shown {
+		if p.Desired.FromCluster() && p.Desired.Pod.Spec.RuntimeClassName != nil {
+			a.WakePod(ctx, p.Desired.Pod.UID)
+		}
+	}
 }
 
 // storedPods returns the pods of the API server with a checkpoint. ok is false if a checkpoint cannot be read.

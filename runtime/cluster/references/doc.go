@@ -10,6 +10,6 @@
 //
 // A token of a service account (package tokens) is such an object, too: a Secret whose name has the uid of its pod.
 //
-// Services (services.go) are different: a node may list all of them, and the result is one file with the variables of
-// containers.
+// Services and RuntimeClasses are different: a node may list all of them, and the result is one file for each kind
+// (collection.go), with the variables of containers and the handlers of classes.
 package references

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/podspec/spechash"
@@ -50,7 +52,9 @@ func New(d *podspec.Desired) *World {
 		w.Images[ref.Image] = model.Image{ID: "sha256:" + ref.Image}
 	}
 	w.Volumes = map[string]model.Volume{}
-	w.Runtime = model.Runtime{Name: "containerd", Version: "2.4.2"}
+	w.Runtime = model.Runtime{
+		Name: "containerd", Version: "2.4.2", Handler: ptr.Deref(d.Pod.Spec.RuntimeClassName, ""),
+	}
 	w.Memory.Backoffs = map[string]model.Backoff{}
 	return w
 }

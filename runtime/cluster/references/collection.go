@@ -1,0 +1,172 @@
+package references
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/podctl/podctl/runtime/cluster/listwatch"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// collectTime is how long changes are collected before the file is written.
+const collectTime = 100 * time.Millisecond
+
+// apiObject is an object of the API.
+type apiObject interface {
+	runtime.Object
+	metav1.Object
+}
+
+// collection keeps a file with the last state of all objects of a kind, which a node may list. One list and one watch
+// read them. Passes read the file, also without the API server.
+type collection[T apiObject] struct {
+	// client is the REST client of the group, resource the plural name of the kind.
+	client   cache.Getter
+	resource string
+	object   T
+	list     runtime.Object
+	// part returns the parts of an object that the file depends on.
+	part func(T) T
+	// encode returns the contents of the file. The objects are in the order of their names.
+	encode func([]T) ([]byte, error)
+	file   state.SharedFile
+	// confirm is called before each list and watch. An error keeps the file as it is. It may be nil.
+	confirm func(ctx context.Context) error
+	// written is called after each change of the file; it may be nil.
+	written func()
+	log     *slog.Logger
+
+	// mu guards objects, which is nil before the first list.
+	mu      sync.Mutex
+	objects map[types.NamespacedName]T
+}
+
+// run keeps the file up to date until the context ends. It writes nothing before the API server has answered.
+func (c *collection[T]) run(ctx context.Context) {
+	changed := make(chan struct{}, 1)
+	var reflector sync.WaitGroup
+	defer reflector.Wait()
+	reflector.Go(func() {
+		listwatch.New(listwatch.Settings{
+			Client: c.client, Resource: c.resource, Object: c.object, List: c.list,
+			WatchMin: shortestWatch, Backoff: pauses(), Confirm: c.confirm,
+		}, collectionStore[T]{c, changed}).RunWithContext(ctx)
+	})
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+		}
+		if err := c.write(); err != nil {
+			c.log.Warn("cannot store the "+c.resource+" of the API server", "error", err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(collectTime):
+		}
+	}
+}
+
+// write writes the file if its content changes.
+func (c *collection[T]) write() error {
+	text, err := c.encode(c.all())
+	if err != nil {
+		return err
+	}
+	if before, readErr := c.file.Read(); readErr == nil && bytes.Equal(before, text) {
+		return nil
+	}
+	if err = c.file.Write(text); err == nil && c.written != nil {
+		c.written()
+	}
+	return err
+}
+
+// all returns the objects in the order of their names, so that equal objects have equal files.
+func (c *collection[T]) all() []T {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.SortedFunc(maps.Values(c.objects), func(a, b T) int {
+		return slices.Compare([]string{a.GetNamespace(), a.GetName()}, []string{b.GetNamespace(), b.GetName()})
+	})
+}
+
+// collectionStore receives the results of the reflector.
+type collectionStore[T apiObject] struct {
+	*collection[T]
+
+	changed chan<- struct{}
+}
+
+func (s collectionStore[T]) change(do func()) {
+	s.mu.Lock()
+	do()
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Add adds a new object.
+func (s collectionStore[T]) Add(obj any) error { return s.Update(obj) }
+
+// Update sets an object that has changed.
+func (s collectionStore[T]) Update(obj any) error {
+	one, err := s.partOf(obj)
+	if err == nil {
+		s.change(func() { s.objects[nameOf(one)] = one })
+	}
+	return err
+}
+
+// Delete removes an object that is gone.
+func (s collectionStore[T]) Delete(obj any) error {
+	one, err := s.partOf(obj)
+	if err == nil {
+		s.change(func() { delete(s.objects, nameOf(one)) })
+	}
+	return err
+}
+
+// Replace sets all objects, as a list has returned them.
+func (s collectionStore[T]) Replace(list []any, _ string) error {
+	all := make(map[types.NamespacedName]T, len(list))
+	for _, obj := range list {
+		one, err := s.partOf(obj)
+		if err != nil {
+			return err
+		}
+		all[nameOf(one)] = one
+	}
+	s.change(func() { s.objects = all })
+	return nil
+}
+
+// Resync does nothing, because there is no resync period.
+func (s collectionStore[T]) Resync() error { return nil }
+
+func nameOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func (s collectionStore[T]) partOf(obj any) (part T, err error) {
+	one, is := obj.(T)
+	if !is {
+		return part, fmt.Errorf("the API server sent %T instead of %T", obj, part)
+	}
+	return s.part(one), nil
+}
