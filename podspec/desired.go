@@ -29,7 +29,7 @@ type Desired struct {
 	Shared []ObjectName `json:"shared,omitempty"`
 	Origin
 	// Unread are the objects whose content is unknown, because the API server has not sent them. Nothing is assumed
-	// about them: also an optional one may exist.
+	// about them: also an optional one may exist. Claims that cannot be used are here, too.
 	Unread map[ObjectName]UnreadError `json:"-"`
 	// Redacted is set if digests replace the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`

@@ -29,6 +29,8 @@ type Object struct {
 	Service   *v1.Service
 	// Volume is the path of the host that the claim is bound to. It is nil if the data is in a directory of podctl.
 	Volume *HostVolume
+	// Unusable is the reason why a pod of the API server cannot use the object; nil if it can.
+	Unusable *UnreadError
 	Origin
 }
 
@@ -81,7 +83,7 @@ func MetaOf(o API) *metav1.ObjectMeta {
 // kindOf returns the kind of an object of the API, which is the name of its Go type.
 func kindOf(o API) string { return reflect.TypeOf(o).Elem().Name() }
 
-// DeepCopy returns a copy that shares only Volume.
+// DeepCopy returns a copy that shares only Volume and Unusable.
 func (o *Object) DeepCopy() *Object {
 	return &Object{
 		ConfigMap: o.ConfigMap.DeepCopy(),
@@ -89,6 +91,7 @@ func (o *Object) DeepCopy() *Object {
 		Claim:     o.Claim.DeepCopy(),
 		Service:   o.Service.DeepCopy(),
 		Volume:    o.Volume,
+		Unusable:  o.Unusable,
 		Origin:    o.Origin,
 	}
 }
@@ -105,8 +108,8 @@ func ReferredObjects(pod *v1.Pod) []ObjectName {
 		}
 	}
 	for i := range pod.Spec.Volumes {
-		if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil {
-			names = append(names, ObjectName{KindClaim, claim.ClaimName})
+		if vol := &pod.Spec.Volumes[i]; isClaim(vol) {
+			names = append(names, ObjectName{KindClaim, ClaimName(pod, vol)})
 		}
 		for _, r := range VolumeReferences(&pod.Spec.Volumes[i], "") {
 			names = append(names, ObjectName{r.Kind, r.Name})

@@ -11,9 +11,9 @@ import (
 	"github.com/podctl/podctl/podspec/fieldpath"
 )
 
-// MissingReference is a required object or key that does not exist.
+// MissingReference is a required object or key that does not exist, or a claim that cannot be used.
 type MissingReference struct {
-	// Kind is ConfigMap or Secret. Key is empty if the whole object is missing.
+	// Kind is ConfigMap, Secret or PersistentVolumeClaim. Key is empty if the whole object is missing.
 	Kind, Name, Key string
 	// Container is set if the reference is in its environment, Volume if it is in its content.
 	Container, Volume string
@@ -127,7 +127,9 @@ func (d *Desired) Unresolved() []MissingReference {
 		if !mounted[vol.Name] {
 			continue
 		}
-		for _, r := range VolumeReferences(vol, fieldpath.Index("spec.volumes", i)) {
+		path := fieldpath.Index("spec.volumes", i)
+		missing = append(missing, missingClaims(d, vol, path)...)
+		for _, r := range VolumeReferences(vol, path) {
 			missing = append(missing, d.Missing(r, "", vol.Name)...)
 		}
 	}

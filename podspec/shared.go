@@ -11,12 +11,14 @@ import (
 // the object.
 type FindObject func(namespace string, name ObjectName) (*Object, error)
 
-// UnreadError reports that the API server has not sent an object yet. It has no values of the object.
+// UnreadError reports that the API server has not sent an object yet, or that a claim cannot be used. It has no values
+// of the object.
 type UnreadError struct {
 	// Reason is the cause, if it is known.
-	Reason string
-	// Status is the text for the status and the events of the pod. If empty, it is a kubelet's.
-	Status string
+	Reason string `json:"reason,omitempty"`
+	// Status is the text for the status and the events of the pod. If empty, it is a kubelet's. A claim that cannot be
+	// used always has one.
+	Status string `json:"status,omitempty"`
 }
 
 // Error returns the reason.

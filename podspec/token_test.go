@@ -29,8 +29,8 @@ func TestTokenNames(t *testing.T) {
 		t.Error("another object is a token")
 	}
 	// A pod that names the token of another gets a name of its own.
-	for _, written := range []string{name, BindToken("other", name), "token:"} {
-		uid, found := UnbindToken(BindToken("uid", written))
+	for _, written := range []string{name, BindName("other", name), "token:"} {
+		uid, found := UnbindName(BindName("uid", written))
 		if uid != "uid" || found != written {
 			t.Errorf("%s: %s %s", written, uid, found)
 		}

@@ -77,8 +77,8 @@ func (v *description) volumes(d *podspec.Desired, pod *v1.Pod) {
 	for i := range pod.Spec.Volumes {
 		vol := &pod.Spec.Volumes[i]
 		text := volumeText(vol)
-		if bound := d.Volume(vol); bound != vol {
-			text += ", bound to " + volumeText(bound)
+		if bound := podspec.BoundTo(d, vol); bound != nil {
+			text += ", bound to host path " + bound.Path
 		}
 		v.field(1, vol.Name, "%s", text)
 	}
@@ -95,6 +95,8 @@ func volumeText(vol *v1.Volume) string {
 		return "Secret " + vol.Secret.SecretName
 	case vol.PersistentVolumeClaim != nil:
 		return "claim " + vol.PersistentVolumeClaim.ClaimName
+	case vol.Ephemeral != nil:
+		return "claim made for the pod"
 	case vol.Image != nil:
 		return "image " + vol.Image.Reference
 	case vol.EmptyDir != nil && vol.EmptyDir.Medium != "":

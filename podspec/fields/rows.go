@@ -7,6 +7,7 @@ const (
 	devices    = "Claims of devices need an API server, which podctl does not have."
 	allocation = "podctl does not allocate devices of claims."
 	unmeasured = "podctl does not measure how much a pod writes to disk."
+	claims     = "The claim must be bound to a volume of type hostPath or local. Otherwise the pod waits."
 	windows    = "Windows pods cannot run here."
 	onLinux    = "As with a kubelet, Windows options are ignored on Linux."
 )
@@ -131,7 +132,8 @@ func podFields() []Field {
 		},
 		{
 			Path: "spec.securityContext.fsGroupChangePolicy", Support: NoEffect, Change: NoChange,
-			Note: "podctl always changes the whole volume, as the kubelet does for these kinds of volumes.",
+			Note:    "podctl always changes the whole volume, as the kubelet does for these kinds of volumes.",
+			Cluster: NoEffect, ClusterNote: "podctl changes a local volume only if its directory has another group.",
 		},
 		{
 			Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange,
@@ -180,7 +182,7 @@ func containerFields() []Field {
 		{
 			Path: "container.volumeDevices", Support: Refused, Change: NoChange,
 			Note:    "Block devices come from claims of a cluster; use a hostPath volume of type BlockDevice.",
-			Cluster: Refused, ClusterNote: "podctl does not support claims of a cluster.",
+			Cluster: Refused, ClusterNote: "podctl does not support claims of block devices.",
 		},
 		{Path: "container.livenessProbe", Support: Honoured, Change: Live},
 		{Path: "container.readinessProbe", Support: Honoured, Change: Live},
@@ -215,7 +217,7 @@ func volumeFields() []Field {
 				"downwardAPI, projected, image and persistentVolumeClaim.",
 			Cluster: Refused,
 			ClusterNote: "This kind of volume is not supported; for pods of a cluster podctl has emptyDir, hostPath, " +
-				"configMap, secret, downwardAPI, projected and image.",
+				"configMap, secret, downwardAPI, projected, image, persistentVolumeClaim and ephemeral.",
 		},
 		{Path: "volume.name", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
@@ -241,7 +243,12 @@ func volumeFields() []Field {
 		},
 		{
 			Path: "volume.persistentVolumeClaim", Support: Honoured, Change: Replace,
-			Cluster: Refused, ClusterNote: "podctl does not support claims of a cluster.",
+			Cluster: Honoured, ClusterNote: claims,
+		},
+		{
+			Path: "volume.ephemeral", Support: Refused, Change: NoChange,
+			Note:    "Only a cluster creates claims for a pod; use an emptyDir or a persistentVolumeClaim.",
+			Cluster: Honoured, ClusterNote: claims,
 		},
 		{Path: "volume.image", Support: Honoured, Change: Replace, Needs: "image volumes: containerd 2.1 or newer"},
 		{Path: "volume.image.pullPolicy", Support: Honoured, Change: NextStart},

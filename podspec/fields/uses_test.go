@@ -44,12 +44,10 @@ func TestInCluster(t *testing.T) {
 			refused: "spec.volumes[0].csi",
 		},
 		"a generic ephemeral volume": {
-			set:     vol(v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{}}}),
-			refused: "spec.volumes[0].ephemeral",
+			set: vol(v1.VolumeSource{Ephemeral: &v1.EphemeralVolumeSource{VolumeClaimTemplate: &v1.PersistentVolumeClaimTemplate{}}}),
 		},
 		"a claim": {
-			set:     vol(v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}),
-			refused: "spec.volumes[0].persistentVolumeClaim",
+			set: vol(v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "c"}}),
 		},
 		"a kind of volume of a newer version": {set: vol(v1.VolumeSource{}), refused: "spec.volumes[0]"},
 		"a token": {

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/podspec/podspectest"
 )
@@ -100,6 +101,23 @@ func TestSpecHashOfVolumes(t *testing.T) {
 	}
 	if hash(strings.Replace(file, "File", "Socket", 1)) != hash(file) {
 		t.Error("a check before the mount changed the hash")
+	}
+}
+
+// TestClaimsInCluster checks that the path of a claim of the API server is not in the hash: it may be unknown.
+func TestClaimsInCluster(t *testing.T) {
+	hash := func(source string, volumes map[string]*podspec.HostVolume) string {
+		d := podspectest.FromAPI(t, strings.Replace(podspectest.WithEnv, "emptyDir: {}", source, 1))
+		d.Objects.Volumes = volumes
+		return Container(d, &d.Pod.Spec.Containers[0])
+	}
+	const claim, readOnly = "persistentVolumeClaim: {claimName: c}", "persistentVolumeClaim: {claimName: c, readOnly: true}"
+	bound := map[string]*podspec.HostVolume{"c": {Name: "pv", Path: "/a"}}
+	if hash(claim, nil) != hash(claim, bound) || hash(readOnly, nil) != hash(readOnly, bound) {
+		t.Error("the volume of the claim changed the hash")
+	}
+	if hash(claim, bound) == hash(readOnly, bound) || hash(claim, nil) == hash("persistentVolumeClaim: {claimName: d}", nil) {
+		t.Error("another claim has the same hash")
 	}
 }
 

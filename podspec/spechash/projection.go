@@ -181,7 +181,11 @@ func projectVolumes(d *podspec.Desired, tree map[string]any, c *v1.Container) {
 	}
 }
 
+// projectVolume omits the path of a claim of the API server: a pod keeps the path that it got first.
 func projectVolume(d *podspec.Desired, vol *v1.Volume) any {
+	if claim := podspec.ClaimName(d.Pod, vol); d.FromCluster() && claim != "" {
+		return projectClaim(claim, vol.PersistentVolumeClaim != nil && vol.PersistentVolumeClaim.ReadOnly)
+	}
 	if bound := d.Volume(vol); bound != vol && vol.PersistentVolumeClaim.ReadOnly {
 		return "hostPath " + bound.HostPath.Path + ", read-only"
 	}
@@ -193,7 +197,7 @@ func projectVolume(d *podspec.Desired, vol *v1.Volume) any {
 	case vol.Image != nil:
 		return "image " + vol.Image.Reference
 	case vol.PersistentVolumeClaim != nil:
-		return projectClaim(vol.PersistentVolumeClaim)
+		return projectClaim(vol.PersistentVolumeClaim.ClaimName, vol.PersistentVolumeClaim.ReadOnly)
 	case vol.ConfigMap != nil:
 		return "configMap"
 	case vol.Secret != nil:
@@ -206,11 +210,11 @@ func projectVolume(d *podspec.Desired, vol *v1.Volume) any {
 
 // projectClaim adds readOnly only if it is set. Without it the text must stay as in earlier hashes, because a changed
 // hash would replace running containers.
-func projectClaim(source *v1.PersistentVolumeClaimVolumeSource) string {
-	if source.ReadOnly {
-		return "claim " + source.ClaimName + ", read-only"
+func projectClaim(name string, readOnly bool) string {
+	if readOnly {
+		return "claim " + name + ", read-only"
 	}
-	return "claim " + source.ClaimName
+	return "claim " + name
 }
 
 // projectSecurity adds the profiles that a container inherits from its pod.

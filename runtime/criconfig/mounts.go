@@ -64,7 +64,8 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 	if vol.Image != nil {
 		return mount, mountImage(in, m, vol, mount)
 	}
-	mount.SelinuxRelabel = in.Node.SELinux && in.Desired.Volume(vol).HostPath == nil
+	bound := podspec.BoundTo(in.Desired, vol)
+	mount.SelinuxRelabel = in.Node.SELinux && (in.Desired.Volume(vol).HostPath == nil || bound != nil && bound.Local)
 	mount.HostPath = in.Paths.Volumes[vol.Name]
 	if m.SubPath != "" || m.SubPathExpr != "" {
 		mount.HostPath = in.Paths.SubPaths[index]

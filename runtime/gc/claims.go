@@ -32,6 +32,9 @@ func (x *Collector) ClaimUsers(ctx context.Context, except model.PodRef) (*Claim
 	}
 	for _, other := range slices.Backward(applied) {
 		pod := other.Desired.Pod
+		if other.Desired.FromCluster() {
+			continue // Its claims are in the API server.
+		}
 		for i := range pod.Spec.Volumes {
 			if claim := pod.Spec.Volumes[i].PersistentVolumeClaim; claim != nil && pod.UID != except.UID {
 				found.users[state.Claim{Namespace: pod.Namespace, Name: claim.ClaimName}] = model.RefOf(pod)

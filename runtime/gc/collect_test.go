@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/cgroup"
@@ -432,6 +433,18 @@ func TestClaimsOfPods(t *testing.T) {
 	}
 	if found, err := l.ClaimUsers(t.Context(), ref); err != nil || len(found.users) > 0 {
 		t.Errorf("beside the pod: %v, %v", found, err)
+	}
+	file := l.layout.Pod(ref.UID).Checkpoint()
+	checkpoint, err := file.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkpoint.Applied.Owner = podspec.OwnerAPI
+	if err := file.Write(checkpoint); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := l.ClaimUsers(t.Context(), model.PodRef{}); err != nil || len(found.users) > 0 {
+		t.Errorf("a pod of the API server: %v, %v", found, err)
 	}
 	if err := os.WriteFile(l.layout.Pod(ref.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// Copies are the last known ConfigMaps and Secrets of the API server that pods on this node refer to. The agent of a
-// node keeps them for a start without the API server. All other commands read them, so that a plan uses the objects
-// that the agent uses.
+// Copies are the last known ConfigMaps, Secrets and claims of the API server that pods on this node refer to. The agent
+// of a node keeps them for a start without the API server. All other commands read them, so that a plan uses the
+// objects that the agent uses.
 type Copies struct{ Dir state.Objects }
 
 // absent is the content of a file that records that the API server does not have the object.
@@ -34,37 +34,50 @@ func (c Copies) Complete(_ context.Context, d *podspec.Desired) (*podspec.Desire
 		if err == nil && !known {
 			err = podspec.UnreadError{}
 		}
-		return InPod(found, name), err
+		if err != nil {
+			return nil, err
+		}
+		return InPod(found, name)
 	})
 }
 
-// CopyKey returns the key of an object that a pod names. The name of a token also has the uid of its pod, so that no
-// pod can name the token of another.
+// CopyKey returns the key of an object that a pod names. The name of an object of one pod also has the uid of the pod,
+// so that no pod can name that of another. A claim counts as one, because a later pod may find another claim under the
+// same name.
 func CopyKey(pod *v1.Pod, name podspec.ObjectName) state.ObjectKey {
 	key := state.ObjectKey{Namespace: pod.Namespace, Kind: name.Kind, Name: name.Name}
-	if podspec.IsToken(name.Kind, name.Name) {
-		key.Name = podspec.BindToken(pod.UID, name.Name)
+	if name.Kind == podspec.KindClaim {
+		key.Name = podspec.ClaimKey(name.Name)
+	}
+	if podspec.IsOfPod(key.Kind, key.Name) {
+		key.Name = podspec.BindName(pod.UID, key.Name)
 	}
 	return key
 }
 
-// InPod returns an object with the name that its pod has for it. CopyKey gives a token another one.
-func InPod(o *podspec.Object, name podspec.ObjectName) *podspec.Object {
-	if o == nil || !podspec.IsToken(name.Kind, name.Name) {
-		return o
+// InPod returns an object with the name that its pod has for it. CopyKey gives an object of one pod another one. The
+// error is an UnreadError for one that the pod cannot use.
+func InPod(o *podspec.Object, name podspec.ObjectName) (*podspec.Object, error) {
+	switch {
+	case o == nil || name.Kind != podspec.KindClaim && !podspec.IsOfPod(name.Kind, name.Name):
+		return o, nil
+	case o.Unusable != nil:
+		return nil, *o.Unusable
 	}
 	o = o.DeepCopy()
 	o.Meta().Name = name.Name
-	return o
+	return o, nil
 }
 
 // InCluster reports whether objects of a kind are read from the API server.
-func InCluster(kind string) bool { return kind == podspec.KindConfigMap || kind == podspec.KindSecret }
+func InCluster(kind string) bool {
+	return kind == podspec.KindConfigMap || kind == podspec.KindSecret || kind == podspec.KindClaim
+}
 
 // CanExist reports whether an object can have this name. A pod may name another.
 func (c Copies) CanExist(key state.ObjectKey) bool {
 	_, err := c.Dir.Path(key)
-	return err == nil && (podspec.IsToken(key.Kind, key.Name) || len(validation.IsDNS1123Subdomain(key.Name)) == 0)
+	return err == nil && (podspec.IsOfPod(key.Kind, key.Name) || len(validation.IsDNS1123Subdomain(key.Name)) == 0)
 }
 
 // Find returns the copy of an object. It is nil if the API server does not have the object. known is false if there is
@@ -105,7 +118,8 @@ func Same(a, b *podspec.Object) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return equality.Semantic.DeepEqual(a.API(), b.API())
+	return equality.Semantic.DeepEqual(a.API(), b.API()) && equality.Semantic.DeepEqual(a.Volume, b.Volume) &&
+		equality.Semantic.DeepEqual(a.Unusable, b.Unusable)
 }
 
 // Size returns the size of a normal object in its copy, in bytes. It is zero for no object.

@@ -92,7 +92,7 @@ func TestEachPodUsesItsOwnObjects(t *testing.T) {
 		"{configMapRef: {name: copy}}, {configMapRef: {name: absent}}]\n  volumes: [{name: v, persistentVolumeClaim: {claimName: p}}]\n"
 	for _, load := range []func(testing.TB, string) *podspec.Desired{podspectest.Desired, podspectest.FromAPI} {
 		d := load(t, text)
-		want := map[bool]string{false: "both=store store=store", true: "both=copy copy=copy store?"}[d.FromCluster()]
+		want := map[bool]string{false: "both=store store=store", true: "both=copy copy=copy p? store?"}[d.FromCluster()]
 		with := d
 		for _, p := range []Provider{s, c} {
 			var err error
@@ -111,6 +111,37 @@ func TestEachPodUsesItsOwnObjects(t *testing.T) {
 		if strings.Join(got, " ") != want {
 			t.Errorf("owner %q: %q, want %q", d.Owner, got, want)
 		}
+	}
+}
+
+// TestCopiesOfClaims checks that a pod finds only its own claims, with their volumes, and why it cannot use one.
+func TestCopiesOfClaims(t *testing.T) {
+	c := newCopies(t)
+	name := podspec.ObjectName{Kind: podspec.KindClaim, Name: "data"}
+	const text = podspectest.Minimal + "  volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]\n"
+	d, bound := podspectest.FromAPI(t, text), &podspec.HostVolume{Name: "pv", Path: "/data", Local: true}
+	keep := func(v *podspec.HostVolume, why *podspec.UnreadError) {
+		key := CopyKey(d.Pod, name)
+		meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}
+		o := &podspec.Object{Claim: &v1.PersistentVolumeClaim{ObjectMeta: meta}, Volume: v, Unusable: why}
+		if err := c.Keep(key, Normal(o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(bound, nil)
+	with, err := c.Complete(t.Context(), d)
+	if err != nil || len(with.Unread) != 0 || *with.Objects.Volumes["data"] != *bound || len(with.Shared) != 1 {
+		t.Fatalf("%v %+v", err, with)
+	}
+	other := podspectest.FromAPI(t, text)
+	other.Pod.UID = "other"
+	if with, err = c.Complete(t.Context(), other); err != nil || len(with.Objects.Volumes) != 0 || len(with.Unread) != 1 {
+		t.Errorf("another pod: %v %+v", err, with.Objects)
+	}
+	why := podspec.UnreadError{Reason: "PVC is not bound", Status: "x"}
+	keep(nil, &why)
+	if with, err = c.Complete(t.Context(), d); err != nil || len(with.Objects.Volumes) != 0 || with.Unread[name] != why {
+		t.Errorf("not usable: %v %+v %+v", err, with.Objects, with.Unread)
 	}
 }
 

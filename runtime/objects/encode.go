@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,6 +30,8 @@ const (
 	sourceAnnotation = "podctl.io/source"
 	// volumeAnnotation is the path of the host to which a claim is bound, as JSON.
 	volumeAnnotation = "podctl.io/volume"
+	// unusableAnnotation is the reason why a pod cannot use the object, as JSON.
+	unusableAnnotation = "podctl.io/unusable"
 )
 
 // KeyOf returns the key of an object.
@@ -79,19 +82,17 @@ func checkRedacted(o *podspec.Object) error {
 // encode returns the text of an object's file.
 func encode(o *podspec.Object) ([]byte, error) {
 	o = o.DeepCopy()
-	volume := ""
-	if o.Volume != nil {
-		text, err := json.Marshal(o.Volume)
-		if err != nil {
-			return nil, err
-		}
-		volume = string(text)
+	volume, err := textOf(o.Volume)
+	unusable, unusableErr := textOf(o.Unusable)
+	if err = errors.Join(err, unusableErr); err != nil {
+		return nil, err
 	}
 	annotations := map[string]string{
-		setAnnotation:    o.Set,
-		ownerAnnotation:  o.Owner,
-		sourceAnnotation: o.Source,
-		volumeAnnotation: volume,
+		setAnnotation:      o.Set,
+		ownerAnnotation:    o.Owner,
+		sourceAnnotation:   o.Source,
+		volumeAnnotation:   volume,
+		unusableAnnotation: unusable,
 	}
 	for name, value := range annotations {
 		if value != "" {
@@ -101,11 +102,25 @@ func encode(o *podspec.Object) ([]byte, error) {
 	return json.Marshal(o.API())
 }
 
+// textOf returns a value as JSON; empty for nil.
+func textOf[T any](value *T) (string, error) {
+	if value == nil {
+		return "", nil
+	}
+	text, err := json.Marshal(value)
+	return string(text), err
+}
+
 // takeOwn moves the set and the source of an object from the annotations of its file to fields.
 func takeOwn(o *podspec.Object) error {
 	meta := o.Meta()
 	if text := meta.Annotations[volumeAnnotation]; text != "" && o.Claim != nil {
 		if err := json.Unmarshal([]byte(text), &o.Volume); err != nil {
+			return err
+		}
+	}
+	if text := meta.Annotations[unusableAnnotation]; text != "" {
+		if err := json.Unmarshal([]byte(text), &o.Unusable); err != nil {
 			return err
 		}
 	}
@@ -117,7 +132,9 @@ func takeOwn(o *podspec.Object) error {
 
 // deleteOwn removes the annotations that only the file of an object has.
 func deleteOwn(meta *metav1.ObjectMeta) {
-	for _, name := range []string{setAnnotation, ownerAnnotation, sourceAnnotation, volumeAnnotation} {
+	for _, name := range []string{
+		setAnnotation, ownerAnnotation, sourceAnnotation, volumeAnnotation, unusableAnnotation,
+	} {
 		delete(meta.Annotations, name)
 	}
 	if len(meta.Annotations) == 0 {
@@ -136,7 +153,7 @@ func decode(key state.ObjectKey, text []byte) (*podspec.Object, error) {
 		return nil, fmt.Errorf("%w: it belongs to another object", state.ErrDamaged)
 	}
 	if takeOwn(o) != nil {
-		return nil, fmt.Errorf("%w: its annotation %s cannot be read", state.ErrDamaged, volumeAnnotation)
+		return nil, fmt.Errorf("%w: an annotation of podctl's own cannot be read", state.ErrDamaged)
 	}
 	return o, nil
 }

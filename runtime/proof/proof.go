@@ -81,15 +81,28 @@ func (p *Prover) input(
 	if in.Files, err = EnvFiles(p.Volumes, ref, notYet); err != nil {
 		return in, err
 	}
+	in.Paths.Volumes = p.withUnbound(ref)
 	subs, err := criconfig.SubPaths(in)
 	for _, i := range slices.Sorted(maps.Keys(subs)) {
-		if name := ref.VolumeMounts[i].Name; p.Unfinished[name] {
+		if name := ref.VolumeMounts[i].Name; p.Unfinished[name] || in.Paths.Volumes[name] == unfinished+name {
 			in.Paths.SubPaths[i] = unfinished + name + "/" + subs[i]
 		} else if in.Paths.SubPaths[i], err = volume.CheckSubPath(p.Volumes, ref, i, subs[i]); err != nil {
 			return in, err
 		}
 	}
 	return in, err
+}
+
+// withUnbound returns the paths of the volumes, with a placeholder for an unbound claim. The pod is held until the claim
+// is bound, so that does not count against the container.
+func (p *Prover) withUnbound(ref podspec.ContainerRef) map[string]string {
+	paths := maps.Clone(p.Paths.Volumes)
+	for i := range ref.VolumeMounts {
+		if vol, _ := podspec.FindVolume(p.Desired.Pod, ref.VolumeMounts[i].Name); podspec.IsUnbound(p.Desired, vol) {
+			paths[vol.Name] = unfinished + vol.Name
+		}
+	}
+	return paths
 }
 
 // checkHostPaths finds paths of the host that the runtime can neither mount nor create. It skips a part of a path,

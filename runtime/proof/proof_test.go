@@ -462,3 +462,21 @@ func TestEnvFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestUnboundClaims checks that an unbound claim of the API server holds no container: the pod waits for it.
+func TestUnboundClaims(t *testing.T) {
+	l := newLab(t, "    - {name: e, mountPath: /s, subPath: a/b}\n", "", "")
+	l.Desired.Owner = podspec.OwnerAPI
+	for i := range l.Desired.Pod.Spec.Volumes {
+		if vol := &l.Desired.Pod.Spec.Volumes[i]; vol.Name == "e" {
+			vol.VolumeSource = v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
+		}
+	}
+	l.Paths.Volumes = l.Volumes.Paths()
+	if err := l.Container(l.app(), 0, nil); err != nil {
+		t.Error(err)
+	}
+	if _, changed := l.Paths.Volumes["e"]; !changed || l.Paths.Volumes["e"] != "" {
+		t.Errorf("the shared input: %q", l.Paths.Volumes["e"])
+	}
+}

@@ -65,10 +65,10 @@ type Objects struct {
 	dirs map[string]string
 }
 
-// ClusterObjects returns the copies of ConfigMaps and Secrets of the API server.
+// ClusterObjects returns the copies of ConfigMaps, Secrets and bound claims of the API server.
 func ClusterObjects(l Layout) Objects {
 	return Objects{l, filepath.Join("cluster", "objects"), kindDirs(func(k podspec.Kind) bool {
-		return k.Name == podspec.KindConfigMap || k.Name == podspec.KindSecret
+		return k.Name == podspec.KindConfigMap || k.Name == podspec.KindSecret || k.Name == podspec.KindClaim
 	})}
 }
 

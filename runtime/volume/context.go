@@ -102,6 +102,9 @@ type mounter struct {
 	vol *v1.Volume
 	// at is the field path of the volume.
 	at string
+	// bound is the PersistentVolume of a claim; nil if there is none. readOnly is set if no container may change it.
+	bound    *podspec.HostVolume
+	readOnly bool
 }
 
 // find returns the mounter of the volume with this name.
@@ -110,8 +113,15 @@ func (c Context) find(name string) (*mounter, error) {
 	if vol == nil {
 		return nil, fmt.Errorf("pod %s/%s has no volume %q", c.Desired.Pod.Namespace, c.Desired.Pod.Name, name)
 	}
-	return &mounter{Context: c, vol: c.Desired.Volume(vol), at: at}, nil
+	claim := vol.PersistentVolumeClaim
+	return &mounter{
+		Context: c, vol: c.Desired.Volume(vol), at: at,
+		bound: podspec.BoundTo(c.Desired, vol), readOnly: claim != nil && claim.ReadOnly,
+	}, nil
 }
+
+// isLocal reports whether the volume is a local volume of the API server.
+func (m *mounter) isLocal() bool { return m.bound != nil && m.bound.Local }
 
 func (m *mounter) path() (string, error) { return m.Path(m.vol) }
 

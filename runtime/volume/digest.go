@@ -100,6 +100,8 @@ func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 		return "", false, err
 	}
 	switch vol := m.vol; {
+	case m.isLocal():
+		return "", localDir{m}.check() == nil && localDir{m}.hasGroup(), nil
 	case vol.HostPath != nil:
 		return "", checkHostPath(vol.HostPath, m.at) == nil, nil
 	case vol.Image != nil:

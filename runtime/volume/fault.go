@@ -23,15 +23,18 @@ func faultOf(c Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if m.vol.HostPath != nil {
+	switch {
+	case m.isLocal():
+		err = localDir{m}.check()
+	case m.vol.HostPath != nil:
 		err = m.hostPathFault()
-	} else {
+	default:
 		err = m.ownFault()
 	}
 	if err == nil || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
-	return prepareError(name, err)
+	return prepareError(shownName(m, name), err)
 }
 
 func (m *mounter) hostPathFault() error {
@@ -70,12 +73,25 @@ func RuntimeFault(vol *v1.Volume) error {
 	return cannotCreate(vol.HostPath.Path)
 }
 
+// prepareError adds the phase of the kubelet's that fails, and the name of the volume.
 func prepareError(name string, err error) error {
-	return &model.KubeletError{
-		Err: fmt.Errorf("MountVolume.SetUp failed for volume %q: %w", name, err),
-		Text: fmt.Sprintf("MountVolume.SetUp failed for volume %q : %s",
-			name, cmp.Or(model.KubeletText(err), err.Error())),
+	phase := "MountVolume.SetUp failed"
+	if errors.As(err, new(*noPathError)) {
+		phase = "MountVolume.NewMounter initialization failed"
 	}
+	return &model.KubeletError{
+		Err:  fmt.Errorf("%s for volume %q: %w", phase, name, err),
+		Text: fmt.Sprintf("%s for volume %q : %s", phase, name, cmp.Or(model.KubeletText(err), err.Error())),
+	}
+}
+
+// shownName returns the name of a volume in messages. For a claim of the API server, it is that of the PersistentVolume
+// (kubelet: Spec.Name).
+func shownName(m *mounter, name string) string {
+	if m != nil && m.bound != nil && m.Desired.FromCluster() {
+		return m.bound.Name
+	}
+	return name
 }
 
 // mayBeCreated reports whether preparing the pod's volumes creates this path of the host.

@@ -152,3 +152,54 @@ func createFile(path string) error {
 	}
 	return errors.Join(dir.Touch(filepath.Base(path), 0o644), dir.Close())
 }
+
+// noPathError reports the missing path of a local volume.
+type noPathError struct{ path string }
+
+func (e *noPathError) Error() string { return fmt.Sprintf("path %q does not exist", e.path) }
+
+// localDir is the directory of a local volume of the API server.
+type localDir struct{ *mounter }
+
+// check checks that a local volume is a directory (kubelet: localVolumePlugin.getGlobalLocalPath). A kubelet also
+// formats and mounts block devices.
+func (m localDir) check() error {
+	if err := checkHostPath(m.vol.HostPath, m.at); err != nil {
+		return err
+	}
+	info, err := os.Stat(m.bound.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &noPathError{m.bound.Path}
+	case err != nil || info.IsDir():
+		return err
+	case info.Mode()&fs.ModeDevice != 0:
+		return fmt.Errorf("podctl cannot mount the device %q of a local volume, only a directory", m.bound.Path)
+	}
+	return errors.New("only directory and block device are supported")
+}
+
+// prepare gives the directory to the pod's group, if it belongs to another one and the pod may
+// change it (kubelet: localVolumeMounter.SetUpAt). It follows links of root only, because others may own directories
+// above.
+func (m localDir) prepare() error {
+	err := m.check()
+	if err != nil || m.hasGroup() {
+		return err
+	}
+	dir, err := safefs.OpenDir(m.bound.Path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(m.giveToPod(dir), dir.Close())
+}
+
+// hasGroup reports whether the directory has the group that it must have.
+func (m localDir) hasGroup() bool {
+	group := m.fsGroup()
+	if group == nil || m.readOnly {
+		return true
+	}
+	info, err := os.Stat(m.bound.Path)
+	return err == nil && groupOf(info) == *group
+}

@@ -21,13 +21,15 @@ func Prepare(ctx context.Context, c Context, name string) error {
 		err = m.prepare(ctx)
 	}
 	if err != nil {
-		return prepareError(name, err)
+		return prepareError(shownName(m, name), err)
 	}
 	return nil
 }
 
 func (m *mounter) prepare(ctx context.Context) error {
 	switch vol := m.vol; {
+	case m.isLocal():
+		return localDir{m}.prepare()
 	case vol.HostPath != nil:
 		return prepareHostPath(vol.HostPath, m.at)
 	case vol.Image != nil:

@@ -9,13 +9,14 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/cluster/claims"
 	"github.com/podctl/podctl/runtime/cluster/references"
 	"github.com/podctl/podctl/runtime/cluster/tokens"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// newReferences returns the ConfigMaps, Secrets and tokens for pods of the API server.
+// newReferences returns the ConfigMaps, Secrets, tokens and claims for pods of the API server.
 func (n *node) newReferences(ctx context.Context) *references.References {
 	layout, watcher := n.member.Layout, references.Watcher{
 		Client: n.client.Core, Confirm: n.guard.Confirm,
@@ -23,12 +24,18 @@ func (n *node) newReferences(ctx context.Context) *references.References {
 	requester := tokens.Watcher{
 		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Now: n.member.Now, Random: rand.Float64,
 	}
+	reader := claims.Watcher{
+		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.labels, Confirm: n.guard.Confirm,
+	}
 	watch := func(ctx context.Context, key state.ObjectKey, sink *references.Sink) {
-		if podspec.IsToken(key.Kind, key.Name) {
+		switch {
+		case podspec.IsToken(key.Kind, key.Name):
 			requester.Watch(ctx, key, sink)
-			return
+		case key.Kind == podspec.KindClaim:
+			reader.Watch(ctx, key, sink)
+		default:
+			watcher.Watch(ctx, key, sink)
 		}
-		watcher.Watch(ctx, key, sink)
 	}
 	return references.New(references.Settings{
 		Copies: objects.Copies{Dir: state.ClusterObjects(layout)}, Watch: watch,
@@ -68,6 +75,19 @@ func wakeClassUsers(ctx context.Context, a *agent.Agent) {
 			a.WakePod(ctx, p.Desired.Pod.UID)
 		}
 	}
+}
+
+// labels returns the labels of the Node. known is false before its registration.
+func (n *node) labels() (labels map[string]string, known bool) {
+	manager := n.manager.Load()
+	if manager == nil {
+		return nil, false
+	}
+	registered := manager.Get()
+	if registered == nil {
+		return nil, false
+	}
+	return registered.Labels, true
 }
 
 // storedPods returns the pods of the API server with a checkpoint. ok is false if a checkpoint cannot be read.

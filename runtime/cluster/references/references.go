@@ -31,7 +31,8 @@ const (
 type Settings struct {
 	// Copies is the directory of the copies.
 	Copies objects.Copies
-	// Watch watches one object, or renews one token, until the context ends. It passes the results to the sink.
+	// Watch watches one object, renews one token or reads one claim, until the context ends. It passes the results to
+	// the sink.
 	Watch func(ctx context.Context, key state.ObjectKey, sink *Sink)
 	// Stored returns the pods of the API server that have a record on this machine. ok is false if a record cannot be
 	// read.
@@ -44,8 +45,8 @@ type Settings struct {
 	Log  *slog.Logger
 }
 
-// References are the ConfigMaps and Secrets that pods of the API server refer to. It implements objects.Provider. It is
-// safe for concurrent use.
+// References are the ConfigMaps, Secrets and claims that pods of the API server refer to. It implements
+// objects.Provider. It is safe for concurrent use.
 type References struct {
 	settings Settings
 	// ctx is the context of all watches.
@@ -107,7 +108,7 @@ func (r *References) Complete(ctx context.Context, d *podspec.Desired) (*podspec
 	keys := namedObjects(d)
 	if len(keys) > maxObjects {
 		return d.WithShared(refuseAll(fmt.Sprintf(
-			"the pod names %d ConfigMaps and Secrets, which is more than %d", len(keys), maxObjects)))
+			"the pod names %d ConfigMaps, Secrets and claims, which is more than %d", len(keys), maxObjects)))
 	}
 	read := r.begin(d, keys) //nolint:contextcheck // a watch outlives the pass that begins it
 	r.await(ctx, keys)
@@ -209,7 +210,7 @@ func (r *References) finder(d *podspec.Desired, read map[state.ObjectKey]object)
 		key := objects.CopyKey(d.Pod, name)
 		switch o := read[key]; {
 		case o.known:
-			return objects.InPod(o.value, name), nil
+			return objects.InPod(o.value, name)
 		case !objects.InCluster(name.Kind) || !r.settings.Copies.CanExist(key):
 			return nil, nil
 		default:

@@ -373,7 +373,7 @@ func TestReferencesLimits(t *testing.T) {
 		for i := range maxObjects + 1 {
 			many.Pod.Spec.ImagePullSecrets = append(many.Pod.Spec.ImagePullSecrets, v1.LocalObjectReference{Name: fmt.Sprint("s", i)})
 		}
-		if got := l.pass(many); !strings.Contains(got, "s0=? the pod names 501 ConfigMaps and Secrets, which is more than 500") {
+		if got := l.pass(many); !strings.Contains(got, "s0=? the pod names 501 ConfigMaps, Secrets and claims, which is more than 500") {
 			t.Errorf("%.200s", got)
 		}
 		l.want("names that are paths", l.pass(podWith("2", "../../x", "A b")), "0s")
@@ -428,7 +428,7 @@ func TestToken(t *testing.T) {
 		}
 		issued := func(uid types.UID, text string) *podspec.Object {
 			return &podspec.Object{Secret: &v1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: podspec.BindToken(uid, name)},
+				ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: podspec.BindName(uid, name)},
 				Data:       map[string][]byte{podspec.TokenKey: []byte(text)},
 			}}
 		}
@@ -441,7 +441,7 @@ func TestToken(t *testing.T) {
 		if d, err = l.Complete(t.Context(), withToken("2")); err != nil || len(d.Objects.Secrets) != 0 || len(d.Unread) != 1 {
 			t.Errorf("another pod: %+v %v", d.Objects, err)
 		}
-		l.answer(podspec.BindToken("1", name), issued("1", "two"))
+		l.answer(podspec.BindName("1", name), issued("1", "two"))
 		if !slices.Equal(l.woken, []string{"1"}) {
 			t.Errorf("woken: %v", l.woken)
 		}
@@ -455,9 +455,64 @@ func TestToken(t *testing.T) {
 			t.Fatalf("%+v %v", d, err)
 		}
 		synctest.Wait()
-		kept := l.sink(podspec.BindToken("1", name)).Current()
+		kept := l.sink(podspec.BindName("1", name)).Current()
 		if kept == nil || string(kept.Secret.Data[podspec.TokenKey]) != "two" {
 			t.Errorf("the copy: %+v", kept)
 		}
+	})
+}
+
+// TestClaims checks that each pod has its own binding of a claim, that a pod waits for the first answer and is woken by
+// another one, and that a bound claim is read only once.
+func TestClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		root, name := t.TempDir(), podspec.ObjectName{Kind: podspec.KindClaim, Name: "data"}
+		withVolume := func(uid string) *podspec.Desired {
+			d, vol := podWith(uid, "", ""), v1.Volume{Name: "v"}
+			vol.PersistentVolumeClaim = &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}
+			d.Pod.Spec.Volumes = []v1.Volume{vol}
+			return d
+		}
+		key := func(uid types.UID) string { return podspec.BindName(uid, podspec.ClaimKey("data")) }
+		answer := func(reason string) *podspec.Object {
+			o := &podspec.Object{Claim: &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: key("1")}}}
+			if o.Volume = (&podspec.HostVolume{Name: "pv", Path: "/data"}); reason != "" {
+				o.Volume, o.Unusable = nil, &podspec.UnreadError{Reason: reason, Status: reason}
+			}
+			return o
+		}
+		l, begun := newLab(t, root).run(), time.Now()
+		l.answerAfter(time.Millisecond, answer("PVC is not bound"))
+		d, err := l.Complete(t.Context(), withVolume("1"))
+		if err != nil || d.Unread[name].Status != "PVC is not bound" || time.Since(begun) > 2*time.Millisecond {
+			t.Errorf("%+v %v after %v", d.Unread, err, time.Since(begun))
+		}
+		l.answer(key("1"), answer("PVC is not bound"))
+		l.want("the same answer", l.woken, "[]")
+		l.answer(key("1"), answer("no"))
+		l.answer(key("1"), answer(""))
+		l.want("other answers", l.woken, "[1 1]")
+		synctest.Wait()
+		l.want("ended", len(l.ended), 1)
+		if d, err = l.Complete(t.Context(), withVolume("1")); err != nil || d.Objects.Volumes["data"].Path != "/data" || len(d.Unread) > 0 {
+			t.Errorf("%+v %v", d, err)
+		}
+		if d, err = l.Complete(t.Context(), withVolume("2")); err != nil || len(d.Objects.Volumes) != 0 || len(d.Unread) != 1 {
+			t.Errorf("another pod: %+v %v", d, err)
+		}
+		l.end()
+		l = newLab(t, root)
+		l.stored = []*podspec.Desired{withVolume("1")}
+		l.run()
+		if d, err = l.Complete(t.Context(), withVolume("1")); err != nil || d.Objects.Volumes["data"].Path != "/data" {
+			t.Errorf("after a restart: %+v %v", d, err)
+		}
+		l.want("requests after a restart", l.begun, "[]")
+		l.Forget("1")
+		synctest.Wait()
+		if left, err := l.settings.Copies.Dir.List(); err != nil || len(left) != 0 {
+			t.Errorf("left: %v %v", left, err)
+		}
+		l.end()
 	})
 }

@@ -116,7 +116,7 @@ func dataSize(o *podspec.Object) int {
 		for _, value := range o.Secret.Data {
 			size += len(value)
 		}
-	default:
+	case o.ConfigMap != nil:
 		for _, value := range o.ConfigMap.Data {
 			size += len(value)
 		}

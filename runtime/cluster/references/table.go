@@ -72,6 +72,9 @@ func namedObjects(d *podspec.Desired) map[state.ObjectKey]bool {
 			keys[objects.CopyKey(d.Pod, podspec.ObjectName{Kind: r.Kind, Name: r.Name})] = true
 		}
 	}
+	for key := range keys {
+		keys[key] = keys[key] || key.Kind == podspec.KindClaim // claims are only in volumes
+	}
 	return keys
 }
 
@@ -180,11 +183,13 @@ func (o *object) isLive() bool {
 	return false
 }
 
-// isFinal reports whether the object cannot change any more.
+// isFinal reports whether the object cannot change any more. A pod keeps the volume that its claim was bound to.
 func (o *object) isFinal() bool {
 	switch {
 	case !o.known || o.value == nil:
 		return false
+	case o.value.Claim != nil:
+		return o.value.Unusable == nil
 	case o.value.Secret != nil:
 		return o.value.Secret.Immutable != nil && *o.value.Secret.Immutable
 	}

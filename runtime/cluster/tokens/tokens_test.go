@@ -41,7 +41,7 @@ func source() *v1.ServiceAccountTokenProjection {
 
 func keyOf(uid types.UID) state.ObjectKey {
 	return state.ObjectKey{
-		Namespace: "a", Kind: podspec.KindSecret, Name: podspec.BindToken(uid, podspec.TokenName(source())),
+		Namespace: "a", Kind: podspec.KindSecret, Name: podspec.BindName(uid, podspec.TokenName(source())),
 	}
 }
 

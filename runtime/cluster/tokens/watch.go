@@ -76,7 +76,7 @@ func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink Sink) {
 
 // request requests a token. Errors have no part of it.
 func (w Watcher) request(ctx context.Context, key state.ObjectKey) (*podspec.Object, error) {
-	uid, name := podspec.UnbindToken(key.Name)
+	uid, name := podspec.UnbindName(key.Name)
 	pod := w.Pod(uid)
 	if pod == nil {
 		return nil, w.Refusal("the API server has not sent the pod")

@@ -11,9 +11,43 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// Prefixes of the names of objects that podctl makes for one pod: a token is a Secret, and a bundle of trust anchors is
+// a ConfigMap. A claim is bound for one pod. No object of an API server can have a colon in its name.
 const (
-	// tokenPrefix is the prefix of the names of tokens. No Secret of an API server can have a colon in its name.
-	tokenPrefix = "token:"
+	tokenPrefix  = "token:"
+	bundlePrefix = "bundle:"
+	claimPrefix  = "claim:"
+)
+
+// ownName returns a name for what a pod asks for. Two pods have the same name for the same.
+func ownName(prefix, wanted string) string {
+	return fmt.Sprintf("%s%x", prefix, sha256.Sum256([]byte(wanted)))[:len(prefix)+32]
+}
+
+// ClaimKey returns the name under which the bound claim of a pod is stored, for BindName. A pod may name a claim by any
+// text.
+func ClaimKey(claim string) string { return ownName(claimPrefix, claim) }
+
+// IsOfPod reports whether an object belongs to one pod, and not to the API server. Its name is one for BindName.
+func IsOfPod(kind, name string) bool {
+	prefix := map[string]string{KindSecret: tokenPrefix, KindConfigMap: bundlePrefix, KindClaim: claimPrefix}[kind]
+	return prefix != "" && strings.HasPrefix(name, prefix)
+}
+
+// BindName adds the uid of its pod to the name of an object of one pod. The result is unique in the cluster.
+func BindName(uid types.UID, name string) string {
+	prefix, rest, _ := strings.Cut(name, ":")
+	return prefix + ":" + string(uid) + ":" + rest
+}
+
+// UnbindName returns the arguments of BindName. No uid of an API server has a colon.
+func UnbindName(bound string) (uid types.UID, name string) {
+	prefix, rest, _ := strings.Cut(bound, ":")
+	first, rest, _ := strings.Cut(rest, ":")
+	return types.UID(first), prefix + ":" + rest
+}
+
+const (
 	// TokenKey is the key of a token in its Secret.
 	TokenKey = "token"
 	// tokenExpiration is the life of a token if its source sets none, in seconds.
@@ -23,24 +57,12 @@ const (
 // TokenName returns the name of the Secret that has the token of a volume's source. The name is unique in a pod: all
 // tokens of a pod are from one service account.
 func TokenName(s *v1.ServiceAccountTokenProjection) string {
-	wanted := fmt.Sprintf("%d %s", ptr.Deref(s.ExpirationSeconds, tokenExpiration), s.Audience)
-	return fmt.Sprintf("%s%x", tokenPrefix, sha256.Sum256([]byte(wanted)))[:len(tokenPrefix)+32]
+	return ownName(tokenPrefix, fmt.Sprintf("%d %s", ptr.Deref(s.ExpirationSeconds, tokenExpiration), s.Audience))
 }
 
 // IsToken reports whether an object is a token of a service account, and not a Secret of the API server.
 func IsToken(kind, name string) bool {
 	return kind == KindSecret && strings.HasPrefix(name, tokenPrefix)
-}
-
-// BindToken adds the uid of its pod to the name of a token. The result is unique in the cluster.
-func BindToken(uid types.UID, name string) string {
-	return tokenPrefix + string(uid) + ":" + strings.TrimPrefix(name, tokenPrefix)
-}
-
-// UnbindToken returns the arguments of BindToken. No uid of an API server has a colon.
-func UnbindToken(bound string) (uid types.UID, name string) {
-	first, rest, _ := strings.Cut(strings.TrimPrefix(bound, tokenPrefix), ":")
-	return types.UID(first), tokenPrefix + rest
 }
 
 // FindToken returns the source of a pod's volume for the token with a name, or nil if the pod has none.

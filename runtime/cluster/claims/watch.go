@@ -1,0 +1,153 @@
+package claims
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
+	"github.com/podctl/podctl/runtime/sleep"
+	"github.com/podctl/podctl/runtime/state"
+)
+
+// firstPause and longestPause are the pauses between two reads. Right after a pod was bound to this node, the API server
+// may refuse its claims for a moment. A kubelet reads them every 10 s (backOffPeriod).
+const firstPause, longestPause = 200 * time.Millisecond, 10 * time.Second
+
+// Watcher reads claims of pods. All fields except Confirm are required.
+type Watcher struct {
+	// Client is the REST client of core/v1.
+	Client rest.Interface
+	// Pod returns the pod with a uid as the API server has it, or nil if it is not known.
+	Pod func(types.UID) *v1.Pod
+	// Labels returns the labels of the Node. known is false if it is not registered yet.
+	Labels func() (labels map[string]string, known bool)
+	// Refusal returns an error with a reason that the sink may show.
+	Refusal func(reason string) error
+	// Confirm is called before each read. Its error is that of the read. If nil, any server counts.
+	Confirm func(ctx context.Context) error
+}
+
+// Sink receives the results for one claim of a pod.
+type Sink interface {
+	// Set records the volume of the claim, or why the pod cannot use it.
+	Set(*podspec.Object)
+	// Fail records why the claim could not be read.
+	Fail(error)
+}
+
+// Watch reads one claim of a pod and its volume until the pod can use them, or until the context ends. The key is that of
+// objects.CopyKey.
+func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink Sink) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
+		volume, f, err := w.read(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			sink.Fail(err)
+		case f != nil:
+			sink.Set(&podspec.Object{Claim: claimOf(key), Unusable: f.unusable()})
+		default:
+			sink.Set(&podspec.Object{Claim: claimOf(key), Volume: volume})
+			return
+		}
+		_ = sleep.For(ctx, max(pause, apierror.RetryAfter(err))) // the loop checks the context
+	}
+}
+
+// claimOf returns the object of a key.
+func claimOf(key state.ObjectKey) *v1.PersistentVolumeClaim {
+	return &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+}
+
+// read reads a claim and its volume once. An error is no decision about the claim.
+func (w Watcher) read(ctx context.Context, key state.ObjectKey) (*podspec.HostVolume, *fault, error) {
+	u, err := w.use(key)
+	if err == nil && w.Confirm != nil {
+		err = w.Confirm(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	claim, err := get[v1.PersistentVolumeClaim](ctx, w.Client.Get().
+		Namespace(key.Namespace).Resource("persistentvolumeclaims"), u.claim)
+	if isAbsent(err) {
+		return nil, u.claimFault("failed to fetch PVC from API server: " + err.Error()), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if claim.Namespace != key.Namespace || claim.Name != u.claim {
+		return nil, nil, w.Refusal("the API server has sent another claim")
+	}
+	if f := u.checkClaim(claim); f != nil {
+		return nil, f, nil
+	}
+	return w.readVolume(ctx, u, claim)
+}
+
+func (w Watcher) readVolume(
+	ctx context.Context, u use, claim *v1.PersistentVolumeClaim,
+) (*podspec.HostVolume, *fault, error) {
+	name := claim.Spec.VolumeName
+	volume, err := get[v1.PersistentVolume](ctx, w.Client.Get().Resource("persistentvolumes"), name)
+	if isAbsent(err) {
+		return nil, u.claimFault("failed to fetch PV " + name + " from API server: " + err.Error()), nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if volume.Name != name {
+		return nil, nil, w.Refusal("the API server has sent another volume")
+	}
+	labels, known := w.Labels()
+	if hasAffinity(volume) && !known {
+		return nil, nil, w.Refusal("the labels of the Node are not known yet")
+	}
+	path, f := u.bind(claim, volume, labels)
+	return path, f, nil
+}
+
+// use returns what a key stands for.
+func (w Watcher) use(key state.ObjectKey) (use, error) {
+	uid, name := podspec.UnbindName(key.Name)
+	pod := w.Pod(uid)
+	if pod == nil {
+		return use{}, w.Refusal("the API server has not sent the pod")
+	}
+	for i := range pod.Spec.Volumes {
+		claim := podspec.ClaimName(pod, &pod.Spec.Volumes[i])
+		if volumes := podspec.ClaimVolumes(pod, claim); len(volumes) > 0 && podspec.ClaimKey(claim) == name {
+			return use{pod, claim, volumes}, nil
+		}
+	}
+	return use{}, w.Refusal("the pod has no such claim")
+}
+
+// get reads an object. One with a name that no object can have does not exist.
+func get[T any, P apiclient.Object[T]](ctx context.Context, r *rest.Request, name string) (*T, error) {
+	err := r.Name(name).Error()
+	if err == nil && len(name) > validation.DNS1123SubdomainMaxLength {
+		err = errors.New("the name is too long")
+	}
+	if err != nil {
+		return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+			Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound, Message: err.Error(),
+		}}
+	}
+	return apiclient.Do[T, P](ctx, r)
+}
+
+// isAbsent reports whether the API server does not have an object.
+func isAbsent(err error) bool { return apierrors.IsNotFound(err) && apierror.IsFromAPI(err) }
