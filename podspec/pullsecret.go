@@ -22,3 +22,15 @@ func PullSecretFault(s *v1.Secret) string {
 	}
 	return ""
 }
+
+// MissingPullSecrets returns the names of a pod's imagePullSecrets that do not exist or have not been read. It ignores
+// empty names, which the API server accepts.
+func MissingPullSecrets(d *Desired) []string {
+	var names []string
+	for _, ref := range d.Pod.Spec.ImagePullSecrets {
+		if ref.Name != "" && d.Objects.Secrets[ref.Name] == nil {
+			names = append(names, ref.Name)
+		}
+	}
+	return names
+}

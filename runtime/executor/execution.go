@@ -174,6 +174,7 @@ func (x *execution) run(ctx context.Context) (*Outcome, error) {
 	if x.opts.Begun != nil {
 		x.opts.Begun()
 	}
+	x.prepare.warnOfPullSecrets()
 	x.perform(ctx)
 	// The error is ignored because the pass succeeded. The next pass tries again, and the agent reports the error.
 	_ = x.pod.TrimFiles()

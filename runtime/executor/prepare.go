@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/images"
@@ -111,6 +113,19 @@ func (x *preparer) warnOfDNS() {
 	}
 	for _, w := range criconfig.DNSWarnings(x.desired.Pod, x.node()) {
 		x.report.record(w.Reason, "", w.Text)
+	}
+}
+
+// warnOfPullSecrets records the event for missing pull secrets of a pod of the API server that has not ended (kubelet:
+// getPullSecretsForPod). Pulls continue without them.
+func (x *preparer) warnOfPullSecrets() {
+	d := x.desired
+	if d == nil || !d.FromCluster() || x.plan.End != nil || x.snapshot.Checkpoint.Completion != nil {
+		return
+	}
+	if missing := podspec.MissingPullSecrets(d); len(missing) > 0 {
+		x.report.recordOften("FailedToRetrieveImagePullSecret", fmt.Sprintf("Unable to retrieve some image pull secrets "+
+			"(%s); attempting to pull the image may not succeed.", strings.Join(missing, ", ")))
 	}
 }
 

@@ -78,6 +78,14 @@ func (r *reporter) record(reason, container, text string) {
 	r.recorder.Warning(r.now(), reason, container, text)
 }
 
+// recordOften is like record for a warning that each pass has. It is recorded at most once a minute.
+func (r *reporter) recordOften(reason, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	r.recorder.WarningOnce(now, now.Add(-holdEventEvery), reason, "", text)
+}
+
 // recordBy calls add with the recorder of the pod's events.
 func (r *reporter) recordBy(add func(*events.Recorder) bool) bool {
 	r.mu.Lock()
