@@ -64,9 +64,9 @@ type Sender struct {
 	// signal holds a value if there may be a new event, and woken if the API server responds again.
 	signal, woken chan struct{}
 
-	// The goroutine of Run has these fields. noted is the last failure that was logged.
+	// The goroutine of Run has these fields.
 	correlator *record.EventCorrelator
-	noted      string
+	failures   apierror.Once
 }
 
 // New returns a sender. It sends nothing before Run.
@@ -161,10 +161,12 @@ func (s *Sender) deliver(ctx context.Context, result *record.EventCorrelateResul
 		sent, err := s.send(ctx, result)
 		if err == nil {
 			s.correlator.UpdateState(sent)
-			s.noted = ""
+			s.failures.News(nil)
 			return
 		}
-		s.note(ctx, err)
+		if !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
+			s.failures.Warn(ctx, s.Log, "cannot send an event to the API server", err)
+		}
 		if s.Check() == nil {
 			if tries++; tries >= triesMax {
 				return
@@ -204,15 +206,6 @@ func refused(err error) bool {
 		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
 	}
 	return errors.As(err, new(*rest.RequestConstructionError))
-}
-
-// note logs a failure once, until another one or a success.
-func (s *Sender) note(ctx context.Context, err error) {
-	text := apierror.Text(err)
-	if text != s.noted && ctx.Err() == nil && !apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause) {
-		s.Log.Warn("cannot send an event to the API server", "error", text)
-	}
-	s.noted = text
 }
 
 // rest waits before the next try, and keeps the last event of each kind if the API server does not respond.

@@ -60,8 +60,8 @@ type Manager struct {
 	pace          Pace
 	unschedulable bool
 	// settled is set once readiness was sent, or could not be sent, before the first interval ended.
-	settled bool
-	failure string
+	settled  bool
+	failures apierror.Once
 }
 
 // NewManager returns a manager. It sends nothing before Run.
@@ -100,8 +100,10 @@ func (m *Manager) Run(ctx context.Context) {
 
 // watch keeps the copy of the Node.
 func (m *Manager) watch(ctx context.Context) {
+	log := &listwatch.Log{To: m.Log, What: "the Node"}
 	listwatch.New(listwatch.Settings{
 		Client: m.Client.Core, Resource: nodes, Object: &v1.Node{}, List: &v1.NodeList{},
+		Report: log.Report, Works: log.Works,
 		Fields:  fields.OneTermEqualSelector(metav1.ObjectNameField, m.Name),
 		Backoff: utilwait.Backoff{Duration: computeEvery / 10, Cap: computeEvery, Steps: 4, Factor: 2, Jitter: 1},
 		Confirm: m.Cluster.Confirm,
@@ -212,7 +214,7 @@ func (m *Manager) update(ctx context.Context, why cause) {
 			m.Heartbeat.CloseAll()
 		}
 	}
-	m.logFailure(ctx, "cannot update the status of the node", err)
+	m.failures.Warn(ctx, m.Log, "cannot update the status of the node", err, "node", m.Name)
 }
 
 // base returns the version from which a try starts: for the first the newest copy, for the others that of the server.

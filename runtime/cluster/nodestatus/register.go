@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
-	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
@@ -35,7 +34,7 @@ func (m *Manager) register(ctx context.Context) {
 		if errors.Is(err, context.DeadlineExceeded) {
 			limit = min(2*limit, patchLongest)
 		}
-		if m.logFailure(ctx, "cannot register the node", err); err == nil {
+		if m.failures.Warn(ctx, m.Log, "cannot register the node", err, "node", m.Name); err == nil {
 			m.registered(node)
 			return
 		}
@@ -102,13 +101,4 @@ func (m *Manager) registered(node *v1.Node) {
 	if m.Registered != nil {
 		m.Registered()
 	}
-}
-
-// logFailure logs a failure once, until another one or a success.
-func (m *Manager) logFailure(ctx context.Context, what string, err error) {
-	text := apierror.Text(err)
-	if text != "" && text != m.failure && ctx.Err() == nil {
-		m.Log.Warn(what, "node", m.Name, "error", text)
-	}
-	m.failure = text
 }

@@ -1,7 +1,6 @@
 package pods
 
 import (
-	"context"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -9,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
 )
 
@@ -19,37 +17,11 @@ const firstPause, longestPause = 800 * time.Millisecond, 5 * time.Second
 
 // reflector returns the list and watch of the pods of this node.
 func (s *Source) reflector() *cache.Reflector {
+	log := &listwatch.Log{To: s.settings.Log, What: "the pods of this node", Effect: "pods keep running"}
 	return listwatch.New(listwatch.Settings{
 		Client: s.settings.Client, Resource: "pods", Object: &v1.Pod{}, List: &v1.PodList{},
 		Fields:  fields.OneTermEqualSelector("spec.nodeName", s.settings.Node),
 		Backoff: wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 4, Factor: 2, Jitter: 1},
-		Confirm: s.settings.Confirm, Report: s.report, Works: s.recovered,
+		Confirm: s.settings.Confirm, Report: log.Report, Works: log.Works,
 	}, store{s})
-}
-
-// report logs an error of the list or the watch, once until another one or a success.
-func (s *Source) report(ctx context.Context, what string, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	text := apierror.Text(err)
-	s.mu.Lock()
-	before := s.failures[what]
-	s.failures[what], s.fails = text, s.fails || text != ""
-	s.mu.Unlock()
-	if text != "" && text != before {
-		s.settings.Log.Warn("cannot "+what+" the pods of this node in the API server; pods keep running", "error", text)
-	}
-}
-
-// recovered logs that the watch works again after a failure.
-func (s *Source) recovered(ctx context.Context) {
-	s.mu.Lock()
-	failed := s.fails
-	s.fails = false
-	clear(s.failures)
-	s.mu.Unlock()
-	if failed && ctx.Err() == nil {
-		s.settings.Log.Info("the watch of the pods of this node in the API server works again")
-	}
 }

@@ -41,12 +41,9 @@ type Settings struct {
 type Source struct {
 	settings Settings
 
-	// mu guards the following fields. failures are the last logged errors of the list and of the watch. fails is set
-	// from the first of them until the watch works again.
-	mu       sync.Mutex
-	copies   *copies
-	failures map[string]string
-	fails    bool
+	// mu guards the following fields.
+	mu     sync.Mutex
+	copies *copies
 	// listedAt is when the pods were listed last.
 	listedAt time.Time
 	// news holds a value if the copies have changed since the last update.
@@ -56,8 +53,7 @@ type Source struct {
 // New returns a source. Run starts it.
 func New(s Settings) *Source {
 	return &Source{
-		settings: s, copies: newCopies(s.Node, s.Load, s.Known), failures: map[string]string{},
-		news: make(chan struct{}, 1),
+		settings: s, copies: newCopies(s.Node, s.Load, s.Known), news: make(chan struct{}, 1),
 	}
 }
 

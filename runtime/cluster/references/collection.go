@@ -31,7 +31,9 @@ type apiObject interface {
 // collection keeps a file with the last state of all objects of a kind, which a node may list. One list and one watch
 // read them. Passes read the file, also without the API server.
 type collection[T apiObject] struct {
-	// client is the REST client of the group, resource the plural name of the kind.
+	// what is the collection in messages, such as "the Services". client is the REST client of the group, resource the
+	// plural name of the kind.
+	what     string
 	client   cache.Getter
 	resource string
 	object   T
@@ -57,10 +59,11 @@ func (c *collection[T]) run(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	var reflector sync.WaitGroup
 	defer reflector.Wait()
+	log := &listwatch.Log{To: c.log, What: c.what}
 	reflector.Go(func() {
 		listwatch.New(listwatch.Settings{
 			Client: c.client, Resource: c.resource, Object: c.object, List: c.list,
-			WatchMin: shortestWatch, Backoff: pauses(), Confirm: c.confirm,
+			WatchMin: shortestWatch, Backoff: pauses(), Confirm: c.confirm, Report: log.Report, Works: log.Works,
 		}, collectionStore[T]{c, changed}).RunWithContext(ctx)
 	})
 	for {
@@ -70,7 +73,7 @@ func (c *collection[T]) run(ctx context.Context) {
 		case <-changed:
 		}
 		if err := c.write(); err != nil {
-			c.log.Warn("cannot store the "+c.resource+" of the API server", "error", err.Error())
+			c.log.Warn("cannot store "+c.what+" of the API server", "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():

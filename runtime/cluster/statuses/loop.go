@@ -44,9 +44,9 @@ type loop struct {
 	dirty      map[types.UID]bool
 	dirtySince time.Time
 	// missed are the pods that could not be observed. They are observed again after missedRetry.
-	missed         map[types.UID]bool
-	missedRetry    backoff
-	observeFailure string
+	missed          map[types.UID]bool
+	missedRetry     backoff
+	observeFailures apierror.Once
 	// observing is set while pods are observed. observedAt is when that last began. The next observation does not begin
 	// before restUntil.
 	observing    bool
@@ -74,7 +74,7 @@ type entry struct {
 	cancel context.CancelCauseFunc
 	// orphan is set if the agent does not show the pod any more, and unwatched if it has no watched copy yet.
 	orphan, unwatched bool
-	failure           string
+	failures          apierror.Once
 	// timeouts counts the requests in a row without an answer, and denials those whose answer was that the pod is gone.
 	timeouts, denials int
 }
@@ -223,7 +223,7 @@ func (l *loop) sendNext(ctx context.Context, e *entry, now time.Time) {
 	case err != nil:
 		l.fail(e, err)
 	case r.verb == nothing:
-		e.failure = ""
+		e.failures.News(nil)
 	default:
 		l.begin(ctx, e, r, now)
 	}
@@ -231,8 +231,7 @@ func (l *loop) sendNext(ctx context.Context, e *entry, now time.Time) {
 
 // fail records a failure, and logs it if it differs from the one before. The log of many pods is limited.
 func (l *loop) fail(e *entry, err error) {
-	if failure := apierror.Text(err); failure != e.failure {
-		e.failure = failure
+	if failure := e.failures.News(err); failure != "" {
 		l.logs.Do(func() {
 			pod, uid := e.pod.String(), string(e.pod.UID)
 			l.Log.Warn("cannot send the status of a pod", "pod", pod, "uid", uid, "error", failure)
@@ -246,7 +245,7 @@ func (l *loop) summarize() {
 	for _, e := range l.pods {
 		if e.check || e.busy || (e.unwatched && !listed) {
 			pending++
-			failure = max(failure, e.failure)
+			failure = max(failure, e.failures.Last())
 		}
 	}
 	l.mu.Lock()

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -113,7 +112,9 @@ func (m *Manager) observePods(
 func (l *loop) store(h observation, now time.Time) {
 	l.observing = false
 	l.restUntil = now.Add(min(now.Sub(l.observedAt), restMax))
-	l.noteFailure(h.err)
+	if failure := l.observeFailures.News(h.err); failure != "" {
+		l.Log.Warn("cannot read the status of pods", "error", failure)
+	}
 	missed := h.asked
 	if h.listed {
 		missed = l.storeAll(&h, now)
@@ -128,18 +129,6 @@ func (l *loop) store(h observation, now time.Time) {
 	case len(l.missed) == 0:
 		l.missedRetry = backoff{}
 	}
-}
-
-// noteFailure logs why pods could not be observed, once for each reason.
-func (l *loop) noteFailure(err error) {
-	failure := ""
-	if err != nil {
-		failure = apierror.Text(err)
-	}
-	if failure != "" && failure != l.observeFailure {
-		l.Log.Warn("cannot read the status of pods", "error", failure)
-	}
-	l.observeFailure = failure
 }
 
 // storeAll stores the statuses of an observation, and returns the shown pods without one.

@@ -79,7 +79,8 @@ func (l *loop) complete(r result, now time.Time) {
 		l.dropGone(e, r.err)
 	case r.err == nil:
 		e.note(&r.request, r.answer, now)
-		e.retry, e.failure, e.denials = backoff{}, "", 0
+		e.retry, e.denials = backoff{}, 0
+		e.failures.News(nil)
 		if now.Sub(e.sentAt) < requestMax/2 {
 			e.timeouts = 0
 		}
@@ -104,7 +105,7 @@ func (l *loop) dropGone(e *entry, err error) {
 	e.drop()
 	e.retry = backoff{}
 	if e.denials++; e.denials == 1 || l.Copies.Get(e.pod.UID) == nil {
-		e.failure = ""
+		e.failures.News(nil)
 		return
 	}
 	if err == nil {

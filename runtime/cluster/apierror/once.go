@@ -1,0 +1,45 @@
+package apierror
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+)
+
+// Once logs the failures of one task: each once, until it fails in another way or succeeds. The zero value is ready to
+// use, also by several goroutines.
+type Once struct {
+	mu   sync.Mutex
+	text string
+}
+
+// News records the result of a try. It returns the text of a failure that differs from the one before; otherwise it is
+// empty.
+func (o *Once) News(err error) string {
+	text := Text(err)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if text == o.text {
+		return ""
+	}
+	o.text = text
+	return text
+}
+
+// Last returns the text of the failure of the last try. It is empty after a success.
+func (o *Once) Last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text
+}
+
+// Warn records the result of a try, and logs a new failure with a message and attributes. It ignores a try that has
+// failed with the end of its context.
+func (o *Once) Warn(ctx context.Context, log *slog.Logger, message string, err error, attributes ...any) {
+	if ctx.Err() != nil {
+		return
+	}
+	if text := o.News(err); text != "" {
+		log.Warn(message, append(attributes, "error", text)...)
+	}
+}
