@@ -33,6 +33,10 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "Run as a node of the cluster that this file describes")
 	o.flags = pflag.NewFlagSet("cluster", pflag.ContinueOnError)
 	f := o.flags
+	f.StringVar(&o.Bootstrap, "bootstrap-kubeconfig", "",
+		"File with a token, with which the node requests its client certificate and writes --kubeconfig")
+	f.BoolVar(&o.RotateCertificates, "rotate-certificates", false,
+		"Replace the client certificate before it expires; on with --bootstrap-kubeconfig")
 	f.StringVar(&o.NodeName, "node-name", "", "Name of the Node (default: the host name in lower case)")
 	f.StringSliceVar(&o.ips, "node-ip", nil,
 		"Addresses of the Node, at most one per IP family (default: the address of the default route)")
@@ -48,6 +52,8 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.StringVar(&o.Server.CertFile, "tls-cert-file", "",
 		"Certificate of the node's server (default: a self-signed one)")
 	f.StringVar(&o.Server.KeyFile, "tls-private-key-file", "", "Private key of --tls-cert-file")
+	f.BoolVar(&o.Server.RotateCertificates, "rotate-server-certificates", false,
+		"Request the certificate of the node's server from the API server, and replace it before it expires")
 	f.StringVar(&o.authorization, "authorization-mode", "",
 		"Authorization of requests to the node's server: AlwaysAllow; without it, the server listens on 127.0.0.1 only")
 	set.AddFlagSet(f)
@@ -66,6 +72,8 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 		return nil, exit.Usagef("--authorization-mode %s: must be %s or empty", o.authorization, alwaysAllow)
 	case (s.Server.CertFile == "") != (s.Server.KeyFile == ""):
 		return nil, exit.Usagef("--tls-cert-file and --tls-private-key-file belong together")
+	case s.Server.CertFile != "" && s.Server.RotateCertificates:
+		return nil, exit.Usagef("--tls-cert-file and --rotate-server-certificates exclude each other")
 	case s.Server.Port < 1 || s.Server.Port > 65535:
 		return nil, exit.Usagef("--port %d: must be between 1 and 65535", s.Server.Port)
 	}

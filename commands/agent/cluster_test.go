@@ -30,11 +30,15 @@ func TestClusterFlags(t *testing.T) {
 		t.Errorf("without flags: %v, %v", s, err)
 	}
 	s, err := clusterOf(t, "--kubeconfig k --node-name n1 --node-ip 192.0.2.1,2001:db8::1 --register-with-taints a=b:NoSchedule,c:NoExecute "+
-		"--provider-id p --cluster-dns 169.254.20.10,fd00::a --cluster-domain cluster.local --authorization-mode AlwaysAllow")
+		"--provider-id p --cluster-dns 169.254.20.10,fd00::a --cluster-domain cluster.local --authorization-mode AlwaysAllow "+
+		"--bootstrap-kubeconfig b --rotate-certificates --rotate-server-certificates")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.Kubeconfig != "k" || s.NodeName != "n1" || s.ProviderID != "p" || s.Labels["disk"] != "ssd" || !s.Server.AlwaysAllow || s.Server.Port != 10250 {
+		t.Errorf("%+v", s)
+	}
+	if s.Bootstrap != "b" || !s.RotateCertificates || !s.Server.RotateCertificates {
 		t.Errorf("%+v", s)
 	}
 	if len(s.NodeIPs) != 2 || s.NodeIPs[1].String() != "2001:db8::1" {
@@ -70,8 +74,10 @@ func TestResources(t *testing.T) {
 // TestBadClusterFlags checks that a wrong flag is an error of use that names it.
 func TestBadClusterFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--node-name n":                                      "--node-name needs --kubeconfig",
-		"--port 1":                                           "--port needs --kubeconfig",
+		"--node-name n":            "--node-name needs --kubeconfig",
+		"--port 1":                 "--port needs --kubeconfig",
+		"--bootstrap-kubeconfig b": "--bootstrap-kubeconfig needs --kubeconfig",
+		"--kubeconfig k --tls-cert-file c --tls-private-key-file k --rotate-server-certificates": "exclude each other",
 		"--kubeconfig k --node-name A_b":                     "--node-name A_b: ",
 		"--cluster-domain d":                                 "--cluster-domain needs --kubeconfig",
 		"--kubeconfig k --cluster-dns x":                     "--cluster-dns x: it is not the IP address of a server",

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -39,11 +38,17 @@ func clusterProblems(c *api.Cluster, now time.Time) []string {
 	}
 	for i := range c.Certificates {
 		one := &c.Certificates[i]
-		if one.Error != "" || !one.Expires.IsZero() && one.Expires.Sub(now) < expiresSoon {
+		if one.Error != "" || one.Request != "" || !lasts(one, now) {
 			add("%s", certificateText(one, now))
 		}
 	}
 	return texts
+}
+
+// lasts reports whether a certificate needs no attention soon.
+func lasts(c *api.Certificate, now time.Time) bool {
+	left := c.Expires.Sub(now)
+	return left > expiresSoon || c.Rotates && left > 0
 }
 
 // showCluster prints the cluster's part of a status.
@@ -64,7 +69,7 @@ func showCluster(io *terminal.IO, c *api.Cluster) {
 	}
 	io.Print("status of pods: sent %s, %s", ago(c.Statuses.LastSent, now), pendingText(c))
 	for i := range c.Certificates {
-		io.Print("%s", certificateText(&c.Certificates[i], now))
+		io.Print("%s", oneLine([]string{certificateText(&c.Certificates[i], now)}))
 	}
 }
 
@@ -88,14 +93,31 @@ func conditionText(c *v1.NodeCondition) string {
 
 func certificateText(c *api.Certificate, now time.Time) string {
 	name := c.Use + " certificate"
-	switch left := c.Expires.Sub(now); {
-	case c.Error != "":
-		return fmt.Sprintf("%s: %s", name, c.Error)
-	case left <= 0:
-		return fmt.Sprintf("%s %s: expired %s ago", name, c.Subject, duration.HumanDuration(-left))
-	default:
-		return fmt.Sprintf("%s %s: expires in %s", name, cmp.Or(c.Subject, "-"), duration.HumanDuration(left))
+	if c.Subject != "" {
+		name += " " + c.Subject
 	}
+	var parts []string
+	switch left := c.Expires.Sub(now); {
+	case c.Expires.IsZero() && c.Error == "":
+		parts = append(parts, "there is none yet")
+	case c.Expires.IsZero():
+	case left <= 0:
+		parts = append(parts, fmt.Sprintf("expired %s ago", duration.HumanDuration(-left)))
+	default:
+		parts = append(parts, "expires in "+duration.HumanDuration(left))
+	}
+	switch {
+	case c.Request == "":
+	case c.Approved:
+		parts = append(parts, fmt.Sprintf("CSR %s is approved and waits for its signer", c.Request))
+	default:
+		parts = append(parts, fmt.Sprintf("CSR %s has waited %s for approval: kubectl certificate approve %s",
+			c.Request, duration.HumanDuration(now.Sub(c.Requested)), c.Request))
+	}
+	if c.Error != "" {
+		parts = append(parts, c.Error)
+	}
+	return name + ": " + strings.Join(parts, "; ")
 }
 
 func since(at, now time.Time) string {

@@ -107,7 +107,7 @@ func TestStatusOfCluster(t *testing.T) {
 			"agent is running", "API server: https://a:1 responds since ", "(60m), pods listed 60s ago\n",
 			"node n1: uid node-uid, lease renewed 4s ago, status sent 60s ago\n", "  Ready true: KubeletReady: ready\n",
 			"status of pods: sent 2s ago, 0 statuses and 0 events pending\n",
-			"client certificate CN=system:node:n1: expires in 30d\n", "serving certificate -: expires in 365d\n",
+			"client certificate CN=system:node:n1: expires in 30d\n", "serving certificate: expires in 365d\n",
 			"NAME   UID", "pod-uid",
 		}},
 		"bad": {&bad, []string{
@@ -147,6 +147,41 @@ func TestStatusOfCluster(t *testing.T) {
 		}
 		if problems := name == "bad" || name == "another cluster"; !problems && strings.Contains(out.String(), "problem") {
 			t.Errorf("%s: %s", name, out.String())
+		}
+	}
+}
+
+// TestCertificateText checks what is shown about a certificate and the request for the next one, and when it is a problem.
+func TestCertificateText(t *testing.T) {
+	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		certificate api.Certificate
+		want        string
+		problem     bool
+	}{
+		{api.Certificate{Subject: "CN=c", Expires: now.Add(time.Hour), Rotates: true}, "CN=c: expires in 60m", false},
+		{api.Certificate{Subject: "CN=c", Expires: now.Add(time.Hour)}, "CN=c: expires in 60m", true},
+		{api.Certificate{Rotates: true}, "client certificate: there is none yet", true},
+		{
+			api.Certificate{Rotates: true, Request: "csr-a", Requested: now.Add(-time.Minute)},
+			"there is none yet; CSR csr-a has waited 60s for approval: kubectl certificate approve csr-a", true,
+		},
+		{
+			api.Certificate{Subject: "CN=c", Expires: now.Add(time.Hour), Request: "csr-a", Requested: now, Approved: true, Rotates: true},
+			"expires in 60m; CSR csr-a is approved and waits for its signer", true,
+		},
+		{
+			api.Certificate{Subject: "CN=c", Expires: now.Add(-time.Hour), Error: "refused", Rotates: true},
+			"expired 60m ago; refused", true,
+		},
+	} {
+		c.certificate.Use = "client"
+		if text := certificateText(&c.certificate, now); !strings.HasSuffix(text, c.want) {
+			t.Errorf("%s, want %s", text, c.want)
+		}
+		cluster := &api.Cluster{APIServer: api.Server{Responds: true}, Certificates: []api.Certificate{c.certificate}}
+		if problems := clusterProblems(cluster, now); (len(problems) > 0) != c.problem {
+			t.Errorf("%s: problems %v", c.want, problems)
 		}
 	}
 }

@@ -1,20 +1,20 @@
 package cluster
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
+	"log/slog"
+	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
-	"github.com/podctl/podctl/runtime/safefs"
+	"github.com/podctl/podctl/runtime/cluster/certificates"
 )
 
 // Limits of requests to the API server (kubelet: kubeAPIQPS, kubeAPIBurst).
@@ -22,9 +22,6 @@ const (
 	requestsPerSecond = 50
 	burst             = 100
 )
-
-// maxKubeconfig limits the size of a kubeconfig and of each file it names, in bytes.
-const maxKubeconfig = 1 << 20
 
 // protobuf is the encoding of requests. JSON is accepted, because custom servers may not have the other.
 const protobuf = "application/vnd.kubernetes.protobuf"
@@ -37,82 +34,86 @@ type Client struct {
 	Config *rest.Config
 	// Health is the health of the connection.
 	Health *Health
+	// Rotation keeps the client certificate. It is nil if podctl does not replace the certificate of the kubeconfig.
+	Rotation *certificates.Rotation
+
+	// tls and proxy configure connections with a certificate that is replaced.
+	tls   *tls.Config
+	proxy proxyFunc
+	mu    sync.Mutex
+	// closers close these connections.
+	closers []func()
 }
 
 // Settings configure a connection.
 type Settings struct {
 	// Kubeconfig is the path of a kubeconfig file. Its current context applies.
 	Kubeconfig string
+	// Bootstrap is the path of a kubeconfig with which the node requests its first certificate. It may be empty. With
+	// it, Kubeconfig is written if it has no valid certificate.
+	Bootstrap string
+	// Rotate replaces the certificate of the kubeconfig before it expires. It is implied by Bootstrap, and by a
+	// kubeconfig with a certificate that a kubelet rotates.
+	Rotate bool
+	// Node is the name of the Node, and Dir the directory of its certificates.
+	Node, Dir string
+	// Joined is set if the node was registered before. It then starts with an expired certificate too.
+	Joined bool
 	// UserAgent names this program in the logs of the API server.
 	UserAgent string
 	// Now is the clock.
 	Now func() time.Time
+	Log *slog.Logger
 }
 
 // Connect returns a client. It sends nothing. It returns an error that names the file if the kubeconfig is invalid,
 // another user may change it, or its certificate has expired.
 func Connect(s Settings) (*Client, error) {
-	text, err := readTrusted(s.Kubeconfig)
+	config, rotates, err := s.load()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return nil, err
 	}
-	config, err := configOf(&s, text)
-	if err != nil {
+	if err = checkCertificate(config, s.Now()); err != nil && s.Bootstrap == "" {
+		expired := (*ExpiredError)(nil)
+		if err = fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err); !s.Joined || !errors.As(err, &expired) {
+			return nil, err
+		}
+		s.Log.Warn("the API server will refuse all requests", "error", err.Error())
+	}
+	c := &Client{Config: config, Health: &Health{now: s.Now}}
+	if rotates {
+		if err = c.rotate(&s); err != nil {
+			return nil, err
+		}
+	}
+	c.complete(config, &s)
+	if rotates {
+		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &certified{next, c} })
+	}
+	if c.Client, err = apiclient.New(config); err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err)
 	}
-	health := &Health{now: s.Now}
-	config.Wrap(health.watch)
+	return c, nil
+}
+
+// complete sets what is the same for all connections.
+func (c *Client) complete(config *rest.Config, s *Settings) {
+	config.Wrap(c.Health.watch)
 	config.UserAgent, config.QPS, config.Burst = s.UserAgent, requestsPerSecond, burst
 	config.ContentType, config.AcceptContentTypes = protobuf, protobuf+",application/json"
-	requests, err := apiclient.New(config)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err)
-	}
-	return &Client{Client: requests, Config: config, Health: health}, nil
 }
 
-// configOf returns the configuration that a kubeconfig describes.
-func configOf(s *Settings, text []byte) (*rest.Config, error) {
-	parsed, err := clientcmd.Load(text)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range parsed.Clusters {
-		c.LocationOfOrigin = s.Kubeconfig
-	}
-	for _, u := range parsed.AuthInfos {
-		u.LocationOfOrigin = s.Kubeconfig
-	}
-	if err = clientcmd.ResolveLocalPaths(parsed); err != nil {
-		return nil, err
-	}
-	if err = checkCurrent(parsed); err != nil {
-		return nil, err
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*parsed, nil).ClientConfig()
-	if err != nil {
-		return nil, err
-	}
-	return config, checkCertificate(config, s.Now())
+// ExpiredError reports a client certificate that has expired.
+type ExpiredError struct {
+	// User is the name in the certificate, and At the time of its end.
+	User string
+	At   time.Time
 }
 
-// checkCurrent returns an error if the current context does not name a server. client-go would then connect to
-// localhost.
-func checkCurrent(c *clientcmdapi.Config) error {
-	current := c.Contexts[c.CurrentContext]
-	switch {
-	case c.CurrentContext == "":
-		return errors.New("it has no current-context")
-	case current == nil:
-		return fmt.Errorf("current-context: there is no context %q", c.CurrentContext)
-	case c.Clusters[current.Cluster] == nil:
-		return fmt.Errorf("contexts: %s: there is no cluster %q", c.CurrentContext, current.Cluster)
-	case c.Clusters[current.Cluster].Server == "":
-		return fmt.Errorf("clusters: %s: it has no server", current.Cluster)
-	case c.AuthInfos[current.AuthInfo] == nil:
-		return fmt.Errorf("contexts: %s: there is no user %q", c.CurrentContext, current.AuthInfo)
-	}
-	return nil
+// Error returns the text of the error.
+func (e *ExpiredError) Error() string {
+	return fmt.Sprintf("the client certificate of %s has expired at %s: renew it",
+		e.User, e.At.UTC().Format(time.RFC3339))
 }
 
 // checkCertificate returns an error if the client certificate cannot be read or has expired. The API server would
@@ -120,15 +121,19 @@ func checkCurrent(c *clientcmdapi.Config) error {
 func checkCertificate(c *rest.Config, now time.Time) error {
 	cert, err := certificateOf(c)
 	if err == nil && cert != nil && now.After(cert.NotAfter) {
-		err = fmt.Errorf("the client certificate of %s has expired at %s: renew it",
-			cert.Subject.CommonName, cert.NotAfter.UTC().Format(time.RFC3339))
+		err = &ExpiredError{User: cert.Subject.CommonName, At: cert.NotAfter}
 	}
 	return err
 }
 
-// Certificate returns the certificate of this machine's requests, which is read again from its file. It is nil if
-// requests have a token instead.
-func (c *Client) Certificate() (*x509.Certificate, error) { return certificateOf(c.Config) }
+// Certificate returns the certificate of this machine's requests. It is nil if there is none yet, or if requests have
+// a token instead.
+func (c *Client) Certificate() (*x509.Certificate, error) {
+	if c.Rotation != nil {
+		return c.Rotation.State().Certificate, nil
+	}
+	return certificateOf(c.Config)
+}
 
 // certificateOf returns the client certificate of a configuration; nil if there is none.
 func certificateOf(c *rest.Config) (*x509.Certificate, error) {
@@ -151,18 +156,4 @@ func certificateOf(c *rest.Config) (*x509.Certificate, error) {
 		return nil, fmt.Errorf("the client certificate: %w", err)
 	}
 	return cert, nil
-}
-
-// readTrusted reads a file that no other user may change.
-func readTrusted(path string) ([]byte, error) {
-	f, err := safefs.OpenTrusted(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	text, err := input.ReadAtMost(io.Reader(f), maxKubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return text, nil
 }

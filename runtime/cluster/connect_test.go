@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"log/slog"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -96,11 +97,17 @@ func TestBadKubeconfigs(t *testing.T) {
 		"expired":           {withCertificate(expired), "of system:node:n has expired at 2026-05-01T11:59:00Z: renew it"},
 		"not a certificate": {withCertificate(large), "larger than"},
 	} {
-		_, err := Connect(Settings{Kubeconfig: c.path, Now: func() time.Time { return now }})
+		_, err := Connect(Settings{Kubeconfig: c.path, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) ||
 			strings.Contains(err.Error(), "secret-token") {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
+	}
+	joined := Settings{
+		Kubeconfig: withCertificate(expired), Joined: true, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+	}
+	if _, err := Connect(joined); err != nil {
+		t.Errorf("an expired certificate of a node that was registered: %v", err)
 	}
 	good := kubeconfigOf(t, "https://a:1", "client-certificate: "+valid+", client-key: "+validKey)
 	if c, err := Connect(Settings{Kubeconfig: good, Now: func() time.Time { return now }}); err != nil || c.Config.Host != "https://a:1" {

@@ -126,6 +126,9 @@ const (
 	keyName  = "kubelet.key"
 )
 
+// CertificateDir returns the directory of a node's certificates below its state directory.
+func CertificateDir(stateDir string) string { return filepath.Join(stateDir, pkiDir) }
+
 // SelfSigned serves a self-signed certificate for the names and addresses, the name of the node first. It is stored in
 // the state directory and used until it expires after a year, or the names change.
 func SelfSigned(stateDir string, names []string, addresses []net.IP, now func() time.Time) (Certificates, error) {

@@ -60,7 +60,14 @@ type Certificate struct {
 	Use     string    `json:"use"`
 	Subject string    `json:"subject,omitempty"`
 	Expires time.Time `json:"expires,omitzero"`
-	// Error is the reason why the certificate cannot be read.
+	// Rotates is set if podctl replaces the certificate with one of the API server before it expires.
+	Rotates bool `json:"rotates,omitempty"`
+	// Request is the name of the CertificateSigningRequest for the next certificate, and Requested when it was sent.
+	// Approved requests wait for the signer.
+	Request   string    `json:"request,omitempty"`
+	Requested time.Time `json:"requested,omitzero"`
+	Approved  bool      `json:"approved,omitempty"`
+	// Error is the reason why the certificate cannot be read, or why there is no new one.
 	Error string `json:"error,omitempty"`
 }
 

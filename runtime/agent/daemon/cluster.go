@@ -22,6 +22,10 @@ import (
 type ClusterSettings struct {
 	// Kubeconfig is the path of the file with the API server and the node's credentials.
 	Kubeconfig string
+	// Bootstrap is the path of a kubeconfig with which the node requests its first client certificate. It may be empty.
+	// RotateCertificates replaces the client certificate of Kubeconfig before it expires, also without Bootstrap.
+	Bootstrap          string
+	RotateCertificates bool
 	// NodeName is the name of the Node. If empty, it is the host name in lower case. NodeIPs are its addresses, at most
 	// one per family. If empty, it is the address of the default route.
 	NodeName string
@@ -47,8 +51,10 @@ type ServerSettings struct {
 	Port    int
 	// AlwaysAllow allows every request.
 	AlwaysAllow bool
-	// CertFile and KeyFile are the serving certificate. If empty, podctl signs one itself.
-	CertFile, KeyFile string
+	// CertFile and KeyFile are the serving certificate. If empty, podctl signs one itself, or requests it from the API
+	// server if RotateCertificates is set.
+	CertFile, KeyFile  string
+	RotateCertificates bool
 }
 
 // Join connects to a cluster. It checks the settings and opens the port of the node's server, but makes no request.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,9 +21,12 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Cluster is an API server with one node, in the memory of a test. It stores pods, the Node, leases and events, and
-// answers lists, watches and changes as an API server does. It checks nothing else.
+// Cluster is an API server with one node, in the memory of a test. It stores pods, the Node, leases, events and
+// requests for certificates, and answers lists, watches and changes as an API server does. It checks nothing else.
 type Cluster struct {
+	// Sign answers a new request for a certificate before it is stored. Without it, requests stay pending.
+	Sign func(*certificatesv1.CertificateSigningRequest)
+
 	mu      sync.Mutex
 	version int
 	objects map[string]object
@@ -117,6 +121,19 @@ func (c *Cluster) Put(pod *v1.Pod) {
 	c.store(path, pod)
 }
 
+// Answer changes all requests for certificates.
+func (c *Cluster) Answer(change func(*certificatesv1.CertificateSigningRequest)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for path, o := range c.objects {
+		if csr, is := o.(*certificatesv1.CertificateSigningRequest); is {
+			csr = csr.DeepCopy()
+			change(csr)
+			c.store(path, csr)
+		}
+	}
+}
+
 // End begins the deletion of a pod, if it is there.
 func (c *Cluster) End(namespace, name string, grace int64) {
 	c.mu.Lock()
@@ -152,10 +169,12 @@ func (c *Cluster) report(path, kind string, o object) {
 	c.changed = make(chan struct{})
 }
 
+const csrs = "certificatesigningrequests"
+
 // collectionOf returns the resource of a path: "pods" or "leases".
 func collectionOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for _, known := range []string{"pods", "nodes", "events", "leases"} {
+	for _, known := range []string{"pods", "nodes", "events", "leases", csrs} {
 		if slices.Contains(parts, known) {
 			return known
 		}
@@ -172,6 +191,8 @@ func newObject(resource string) object {
 		return &v1.Event{}
 	case "leases":
 		return &coordinationv1.Lease{}
+	case csrs:
+		return &certificatesv1.CertificateSigningRequest{}
 	}
 	return &v1.Pod{}
 }
@@ -238,9 +259,15 @@ func (c *Cluster) handle(r *http.Request, resource string, body []byte) (answer 
 		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, o); err != nil {
 			return nil, Refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, 0)
 		}
+		if o.GetGenerateName() != "" {
+			o.SetName(o.GetGenerateName() + strconv.Itoa(c.version))
+		}
 		path += "/" + o.GetName()
 		if c.objects[path] != nil {
 			return nil, Refusal(http.StatusConflict, metav1.StatusReasonAlreadyExists, 0)
+		}
+		if csr, is := o.(*certificatesv1.CertificateSigningRequest); is && c.Sign != nil {
+			c.Sign(csr)
 		}
 		c.store(path, o)
 		return o, nil
@@ -318,6 +345,7 @@ func (c *Cluster) read(w http.ResponseWriter, r *http.Request, resource string) 
 	c.mu.Lock()
 	o, all, version := c.objects[r.URL.Path], c.list(resource), c.version
 	c.mu.Unlock()
+	all = slices.DeleteFunc(all, func(o object) bool { return !selects(r, o) })
 	switch {
 	case r.URL.Query().Get("sendInitialEvents") == "true":
 		Refusal(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, 0)(w, r)
@@ -337,6 +365,14 @@ func (c *Cluster) read(w http.ResponseWriter, r *http.Request, resource string) 
 	}
 }
 
+// selects reports whether the field selector of a request selects an object. Only the one of requests for certificates
+// is known.
+func selects(r *http.Request, o object) bool {
+	name, isName := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
+	_, isCSR := o.(*certificatesv1.CertificateSigningRequest)
+	return !isName || !isCSR || name == o.GetName()
+}
+
 // watch sends the changes since a version.
 func (c *Cluster) watch(w http.ResponseWriter, r *http.Request, resource string) {
 	since, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
@@ -348,7 +384,7 @@ func (c *Cluster) watch(w http.ResponseWriter, r *http.Request, resource string)
 		news, changed := c.changes, c.changed
 		c.mu.Unlock()
 		for _, one := range news {
-			if one.version > since && one.collection == resource {
+			if one.version > since && one.collection == resource && selects(r, one.object) {
 				_ = json.NewEncoder(w).Encode(map[string]any{"type": one.kind, "object": typed(one.object)})
 			}
 			since = max(since, one.version)

@@ -17,7 +17,7 @@ import (
 
 // newManager returns the manager of the Node object.
 func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodestatus.Manager, error) {
-	heartbeat, err := nodestatus.NewHeartbeat(n.client.Config)
+	heartbeat, err := nodestatus.NewHeartbeat(n.client.Separate(nodestatus.HeartbeatTimeout))
 	if err != nil {
 		return nil, err
 	}

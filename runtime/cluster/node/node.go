@@ -44,7 +44,7 @@ type node struct {
 	references *references.References
 	// listener is the port of the node's server.
 	listener     net.Listener
-	certificates kubeletapi.Certificates
+	certificates nodeCertificates
 	// agent and manager are the agent and the manager of the Node object, once they run.
 	agent   atomic.Pointer[agent.Agent]
 	manager atomic.Pointer[nodestatus.Manager]
@@ -58,17 +58,19 @@ type node struct {
 // Join connects a machine to a cluster. It checks the settings and the kubeconfig, stores the identity of the node, and
 // opens the port of its server, but makes no request.
 func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
-	client, err := cluster.Connect(cluster.Settings{
-		Kubeconfig: s.Kubeconfig, UserAgent: "podctl-node/" + m.Version, Now: m.Now,
-	})
-	if err != nil {
-		return nil, err
-	}
 	complete := *s
-	if err = completeSettings(&complete); err != nil {
+	if err := completeSettings(&complete); err != nil {
 		return nil, err
 	}
 	registered, err := membership.ReadFor(m.Layout.Root, complete.NodeName)
+	if err != nil {
+		return nil, err
+	}
+	client, err := cluster.Connect(cluster.Settings{
+		Kubeconfig: s.Kubeconfig, Bootstrap: s.Bootstrap, Rotate: s.RotateCertificates,
+		Node: complete.NodeName, Dir: kubeletapi.CertificateDir(m.Layout.Root), Joined: registered != nil,
+		UserAgent: "podctl-node/" + m.Version, Now: m.Now, Log: m.Log,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +211,7 @@ func (n *node) changed(uid types.UID) {
 func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	n.agent.Store(a)
 	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
-		NodeName: n.NodeName, AlwaysAllow: n.Server.AlwaysAllow, Certificates: n.certificates,
+		NodeName: n.NodeName, AlwaysAllow: n.Server.AlwaysAllow, Certificates: n.certificates.serve,
 		Configuration: n.configuration, Now: n.member.Now, Log: n.member.Log,
 	})
 	runtime := &nodestatus.Runtime{Client: n.member.Engine.Client, Images: n.member.Engine.Client.Images}
@@ -227,27 +229,16 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.events.Run(ctx) })
 	parts.Go(func() { n.references.Run(ctx) })
 	parts.Go(func() { n.runCollections(ctx, a) })
+	parts.Go(func() { n.certificates.run(ctx) })
 	return server.Serve(ctx, n.listener)
 }
 
 // listen reads the serving certificate and opens the port of the node's server.
 func (n *node) listen(ctx context.Context) (err error) {
-	if n.certificates, err = n.servingCertificate(); err != nil {
+	if err = n.openCertificates(); err != nil { //nolint:contextcheck // it starts nothing
 		return err
 	}
 	address := kubeletapi.Address{Host: n.Server.Address, Port: n.Server.Port, AlwaysAllow: n.Server.AlwaysAllow}
 	n.listener, err = address.Listen(ctx, n.member.Log)
 	return err
-}
-
-// servingCertificate returns that of the settings, or a self-signed one.
-func (n *node) servingCertificate() (kubeletapi.Certificates, error) {
-	if n.Server.CertFile != "" {
-		return kubeletapi.FromFiles(n.Server.CertFile, n.Server.KeyFile, n.member.Log)
-	}
-	var ips []net.IP
-	for _, ip := range n.NodeIPs {
-		ips = append(ips, ip.AsSlice())
-	}
-	return kubeletapi.SelfSigned(n.member.Layout.Root, []string{n.NodeName}, ips, n.member.Now)
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"crypto/x509"
 	"net/url"
 	"slices"
 	"strings"
@@ -22,6 +21,8 @@ func (n *node) Describe(s *api.Status) {
 		Node:     n.describeNode(),
 		Statuses: api.Requests{Pending: sent.Pending, LastSent: sent.LastSent, Error: sent.Failure},
 		Events:   api.Requests{Pending: n.events.Pending()},
+
+		Certificates: n.certificates.describe(),
 	}
 	if health.Err != nil {
 		c.APIServer.Error = health.Err.Error()
@@ -29,11 +30,6 @@ func (n *node) Describe(s *api.Status) {
 	if err := n.guard.Other(); err != nil {
 		c.APIServer.Refusal = err.Error()
 	}
-	if cert, err := n.client.Certificate(); cert != nil || err != nil {
-		c.Certificates = append(c.Certificates, describeCertificate("client", cert, err))
-	}
-	cert, err := n.certificates.Leaf()
-	c.Certificates = append(c.Certificates, describeCertificate("serving", cert, err))
 	s.Cluster = c
 	for i := range s.Pods {
 		pod := n.source.Get(s.Pods[i].UID)
@@ -68,16 +64,6 @@ func addFinalizers(p *api.Pod, pod *v1.Pod) {
 	if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
 		p.Waiting = append(slices.Clone(p.Waiting), "finalizers in the API server: "+strings.Join(pod.Finalizers, ", "))
 	}
-}
-
-func describeCertificate(use string, cert *x509.Certificate, err error) api.Certificate {
-	d := api.Certificate{Use: use}
-	if err != nil {
-		d.Error = err.Error()
-		return d
-	}
-	d.Subject, d.Expires = cert.Subject.String(), cert.NotAfter
-	return d
 }
 
 // addressOf returns the address of an API server without credentials.

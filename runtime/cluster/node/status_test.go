@@ -2,6 +2,8 @@ package node
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
 	"net"
@@ -19,6 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cluster/apievents"
+	"github.com/podctl/podctl/runtime/cluster/certificates"
 	"github.com/podctl/podctl/runtime/cluster/guard"
 	"github.com/podctl/podctl/runtime/cluster/pods"
 	"github.com/podctl/podctl/runtime/cluster/statuses"
@@ -38,16 +41,17 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
+	client := &cluster.Client{
+		Config: &rest.Config{Host: "https://user:secret@a:1", TLSClientConfig: rest.TLSClientConfig{CertData: []byte("bad")}},
+		Health: &cluster.Health{},
+	}
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{NodeName: "n"},
-		client: &cluster.Client{
-			Config: &rest.Config{Host: "https://user:secret@a:1", TLSClientConfig: rest.TLSClientConfig{CertData: []byte("bad")}},
-			Health: &cluster.Health{},
-		},
-		guard:        guard.New(guard.Settings{Node: "n"}),
-		certificates: serving,
-		source:       pods.New(pods.Settings{Name: "api", Load: load.FromAPI, Log: log}),
-		events:       apievents.New(apievents.Settings{Check: func() error { return errors.New("down") }, Node: "n", Log: log}),
+		client:          client,
+		guard:           guard.New(guard.Settings{Node: "n"}),
+		certificates:    nodeCertificates{client: client, serve: serving},
+		source:          pods.New(pods.Settings{Name: "api", Load: load.FromAPI, Log: log}),
+		events:          apievents.New(apievents.Settings{Check: func() error { return errors.New("down") }, Node: "n", Log: log}),
 	}
 	n.statuses = statuses.New(statuses.Settings{Pods: n, Copies: n.source, Log: log})
 	n.events.Node("Normal", "Starting", "")
@@ -62,9 +66,23 @@ func TestDescribe(t *testing.T) {
 		c.Certificates[1].Use != "serving" || time.Until(c.Certificates[1].Expires) < 300*24*time.Hour {
 		t.Errorf("%+v", c.Certificates)
 	}
-	n.certificates = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("gone") }
+	n.certificates.serve = func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return nil, errors.New("gone") }
 	if n.Describe(s); s.Cluster.Certificates[1].Error != "gone" {
 		t.Errorf("%+v", s.Cluster.Certificates)
+	}
+}
+
+// TestDescribeRotation checks the description of a certificate that the API server signs.
+func TestDescribeRotation(t *testing.T) {
+	none := describeRotation("client", certificates.State{Request: "csr-1", Since: time.Unix(1, 0), Approved: true, Failure: "f"})
+	if want := (api.Certificate{
+		Use: "client", Rotates: true, Request: "csr-1", Requested: time.Unix(1, 0), Approved: true, Error: "f",
+	}); none != want {
+		t.Errorf("%+v", none)
+	}
+	c := &x509.Certificate{Subject: pkix.Name{CommonName: "system:node:n"}, NotAfter: time.Unix(2, 0)}
+	if d := describeRotation("serving", certificates.State{Certificate: c}); d.Subject != "CN=system:node:n" || !d.Expires.Equal(c.NotAfter) {
+		t.Errorf("%+v", d)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,15 +11,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/connrotation"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 )
 
-// heartbeatTimeout limits one request of a heartbeat. A request in a lost connection would otherwise let the lease
+// HeartbeatTimeout limits one request of a heartbeat. A request in a lost connection would otherwise let the lease
 // expire. A request that times out is repeated, and changes nothing on this machine (kubelet:
 // nodeStatusUpdateFrequency).
-const heartbeatTimeout = 10 * time.Second
+const HeartbeatTimeout = 10 * time.Second
 
 // nodes is the resource of Nodes.
 const nodes = "nodes"
@@ -33,20 +31,16 @@ type Heartbeat struct {
 	CloseAll func()
 }
 
-// NewHeartbeat returns a client for the API server of a configuration.
-func NewHeartbeat(config *rest.Config) (*Heartbeat, error) {
+// NewHeartbeat returns a client for the API server of a configuration, which must have connections of its own. closeAll
+// closes them.
+func NewHeartbeat(config *rest.Config, closeAll func()) (*Heartbeat, error) {
 	own := rest.CopyConfig(config)
-	dial := own.Dial
-	if dial == nil {
-		dial = (&net.Dialer{Timeout: heartbeatTimeout, KeepAlive: heartbeatTimeout}).DialContext
-	}
-	dialer := connrotation.NewDialer(dial)
-	own.Timeout, own.QPS, own.Dial = heartbeatTimeout, -1, dialer.DialContext
+	own.Timeout, own.QPS = HeartbeatTimeout, -1
 	requests, err := apiclient.New(own)
 	if err != nil {
 		return nil, fmt.Errorf("client for heartbeats: %w", err)
 	}
-	return &Heartbeat{Client: requests, CloseAll: dialer.CloseAll}, nil
+	return &Heartbeat{Client: requests, CloseAll: closeAll}, nil
 }
 
 // patchStatus sends the difference of two versions of a Node as a strategic merge patch of its status, and returns the

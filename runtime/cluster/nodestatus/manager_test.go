@@ -17,6 +17,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/connrotation"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
@@ -53,7 +55,10 @@ func inLab(t *testing.T, do func(t *testing.T, l *lab)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		heartbeat, err := NewHeartbeat(config)
+		dialer := connrotation.NewDialer(config.Dial)
+		own := rest.CopyConfig(config)
+		own.Dial = dialer.DialContext
+		heartbeat, err := NewHeartbeat(own, dialer.CloseAll)
 		if err != nil {
 			t.Fatal(err)
 		}

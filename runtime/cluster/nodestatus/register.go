@@ -20,7 +20,7 @@ const (
 
 // patchFirst limits the first update of a Node that exists. The limit doubles with each update that it ends, up to
 // patchLongest, so that a slow server has its time.
-const patchFirst, patchLongest = heartbeatTimeout, time.Hour
+const patchFirst, patchLongest = HeartbeatTimeout, time.Hour
 
 // register registers the node. It tries until it succeeds or the context ends.
 func (m *Manager) register(ctx context.Context) {

@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/podctl/podctl/runtime/cluster/certificates"
+	"github.com/podctl/podctl/runtime/safefs"
+)
+
+// load returns the configuration of the kubeconfig. With a file for the bootstrap, a kubeconfig without a valid client
+// certificate is replaced by one that names the certificate of the node, which need not exist yet (kubelet:
+// bootstrap.LoadClientConfig). rotates reports whether podctl replaces the certificate.
+func (s *Settings) load() (config *rest.Config, rotates bool, err error) {
+	now, err := readKubeconfig(s.Kubeconfig)
+	switch {
+	case s.Bootstrap == "" && err != nil, errors.As(err, new(*safefs.UntrustedError)):
+		return nil, false, err
+	case s.Bootstrap == "":
+		return now.config, s.Rotate || isOwn(now.config), nil
+	case err == nil && hasCertificate(now.config) && checkCertificate(now.config, s.Now()) == nil:
+		return now.config, true, nil
+	}
+	first, err := readKubeconfig(s.Bootstrap)
+	if err != nil {
+		return nil, false, err
+	}
+	config = rest.AnonymousClientConfig(first.config)
+	config.CertFile = filepath.Join(s.Dir, certificates.CurrentClient)
+	config.KeyFile = config.CertFile
+	return config, true, s.writeKubeconfig(first.cluster, config.CertFile)
+}
+
+func hasCertificate(c *rest.Config) bool { return len(c.CertData) > 0 || c.CertFile != "" }
+
+// isOwn reports whether a configuration has the certificate that a kubelet or podctl rotates.
+func isOwn(c *rest.Config) bool {
+	return c.CertFile == c.KeyFile && filepath.Base(c.CertFile) == certificates.CurrentClient
+}
+
+// writeKubeconfig writes the kubeconfig of a node, with the names of a kubelet (writeKubeconfigFromBootstrapping).
+func (s *Settings) writeKubeconfig(server *clientcmdapi.Cluster, pair string) error {
+	const cluster, user, current = "default-cluster", "default-auth", "default-context"
+	text, err := clientcmd.Write(clientcmdapi.Config{
+		Clusters:  map[string]*clientcmdapi.Cluster{cluster: server},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {ClientCertificate: pair, ClientKey: pair}},
+		Contexts: map[string]*clientcmdapi.Context{
+			current: {Cluster: cluster, AuthInfo: user, Namespace: "default"},
+		},
+		CurrentContext: current,
+	})
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(s.Kubeconfig), 0o700)
+	}
+	if err == nil {
+		err = safefs.CheckParents(s.Kubeconfig)
+	}
+	if err == nil {
+		err = safefs.WriteFile(s.Kubeconfig, text)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the kubeconfig %s: %w", s.Kubeconfig, err)
+	}
+	s.Log.Info("wrote the kubeconfig of the node", "file", s.Kubeconfig, "bootstrap", s.Bootstrap)
+	return nil
+}
