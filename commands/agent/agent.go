@@ -156,6 +156,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	if o.Eviction, err = o.eviction.thresholds(); err != nil {
 		return err
 	}
+	o.Evict = o.eviction.on
 	if o.StopAtEnd && o.ShutdownGrace <= 0 {
 		return exit.Usagef("--stop-pods needs a --shutdown-grace greater than 0")
 	}

@@ -57,7 +57,8 @@ type evictionOptions struct {
 }
 
 func (o *evictionOptions) addTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.on, "eviction", true, "Evict pods when the machine runs out of memory, disk or process IDs")
+	f.BoolVar(&o.on, "eviction", true,
+		"Evict pods that exceed their disk limits, or when the machine runs out of memory, disk or process IDs")
 	f.StringVar(&o.hard, "eviction-hard", eviction.Default,
 		"Eviction thresholds; signals that are not listed have none")
 }

@@ -141,3 +141,93 @@ func testAgentEvictionMemory(t *testing.T, m *machine) {
 	}
 	a.stop(t)
 }
+
+// limitedPod has a sizeLimit, and two containers whose limits of ephemeral storage differ.
+const limitedPod = `apiVersion: v1
+kind: Pod
+metadata: {name: %s}
+spec:
+  terminationGracePeriodSeconds: 30
+  volumes: [{name: v, emptyDir: {sizeLimit: 2Mi}}]
+  containers:
+  - name: app
+    image: registry.local/podctl/demo:1
+    args: [sleep]
+    volumeMounts: [{name: v, mountPath: /v}]
+    resources: {limits: {ephemeral-storage: 4Mi}}
+  - name: other
+    image: registry.local/podctl/demo:1
+    args: [sleep]
+    resources: {limits: {ephemeral-storage: 4Mi}}
+`
+
+// testAgentEvictionLimits: without thresholds the agent evicts the pods that exceed a sizeLimit, a limit of a container
+// or the sum of these limits, with the kubelet's messages. It does not matter where a pod comes from. A pod within its
+// limits stays.
+func testAgentEvictionLimits(t *testing.T, m *machine) {
+	a := startAgent(t, m, t.TempDir(), "--eviction-hard", "")
+	file := filepath.Join(t.TempDir(), "file")
+	fill := func(pod, container, path string, kibibytes int) {
+		t.Helper()
+		if err := os.WriteFile(file, make([]byte, kibibytes<<10), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.must(t, "cp", file, pod+":"+path, "-c", container)
+	}
+	manifest := filepath.Join(t.TempDir(), "layer.yaml")
+	if err := os.WriteFile(manifest, fmt.Appendf(nil, limitedPod, "layer"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.must(t, "apply", manifest)
+	files := []string{"volume", "sum", "modest"}
+	for _, name := range files {
+		a.put(t, name+".yaml", fmt.Sprintf(limitedPod, name))
+	}
+	for _, name := range append(files, "layer") {
+		until(t, name+" runs", func() bool { return m.isReady(t, name) })
+	}
+	modest := m.ids(t, "modest")
+	fill("modest", "app", "/v/file", 1000)
+	fill("modest", "app", "/file", 3000)
+	fill("modest", "other", "/file", 2000)
+	fill("volume", "app", "/v/file", 3000)
+	fill("layer", "other", "/file", 5000)
+	fill("sum", "app", "/v/file", 1900)
+	fill("sum", "app", "/file", 3900)
+	fill("sum", "other", "/file", 3900)
+	for name, want := range map[string]string{
+		"volume": `Usage of EmptyDir volume "v" exceeds the limit "2Mi". `,
+		"layer":  `Container other exceeded its local ephemeral storage limit "4Mi". `,
+		"sum":    `Pod ephemeral local storage usage exceeds the total limit of containers 8Mi. `,
+	} {
+		status := func() string {
+			return m.must(t, "get", name, "-o", "jsonpath={.status.phase} {.status.reason} {.status.message}").stdout
+		}
+		until(t, name+" is evicted", func() bool { return strings.HasPrefix(status(), "Failed Evicted") })
+		if got := status(); strings.TrimSpace(got) != strings.TrimSpace("Failed Evicted "+want) {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		until(t, name+" is gone from the runtime", func() bool { return len(m.records(t, name)) == 0 })
+		for _, command := range []string{"plan", "describe", "events"} {
+			if r := m.run(t, command, name); !strings.Contains(r.stdout, strings.TrimSuffix(want, ". ")) {
+				t.Errorf("%s %s: %s", command, name, r.stdout)
+			}
+		}
+		conditions := m.must(t, "get", name, "-o", "jsonpath={.status.conditions[*].type}").stdout
+		if strings.Contains(conditions, "DisruptionTarget") {
+			t.Errorf("%s: conditions %s", name, conditions)
+		}
+	}
+	if r := m.run(t, "apply", manifest); !strings.Contains(r.stdout+r.stderr, "Evicted") || m.isReady(t, "layer") {
+		t.Errorf("apply: exit code %d, %s%s", r.code, r.stdout, r.stderr)
+	}
+	if now := m.ids(t, "modest"); len(now) != 2 || !sameMap(now, modest) {
+		t.Errorf("containers of modest: %v, before %v", now, modest)
+	}
+	a.remove(t, "volume.yaml", "sum.yaml", "modest.yaml")
+	m.must(t, "delete", "layer")
+	for _, name := range append(files, "layer") {
+		until(t, name+" is gone", func() bool { return m.isGone(t, name) })
+	}
+	a.stop(t)
+}

@@ -403,6 +403,7 @@ func TestE2E(t *testing.T) {
 		{"agent soak", testAgentSoak},
 		{"agent eviction", testAgentEviction},
 		{"agent eviction of memory", testAgentEvictionMemory},
+		{"agent eviction for limits", testAgentEvictionLimits},
 		{"agent housekeeping", testHousekeeping},
 		{"agent images", testAgentImages},
 		{"node restart", testNodeRestart},

@@ -26,8 +26,10 @@ func (e Edits) Class(path string) ChangeClass {
 	case !ok:
 		// A container as a whole: all other paths are in the table.
 		return Replace
-	case f.Support != Honoured, f.Path == SizeLimit && !e.inMemory(path), IsUnpublished(f, path):
+	case f.Support != Honoured, IsUnpublished(f, path):
 		return NoChange
+	case f.Path == SizeLimit && !e.inMemory(path):
+		return Live
 	}
 	return f.Change
 }

@@ -6,8 +6,8 @@ import "slices"
 const (
 	devices    = "Claims of devices need an API server, which podctl does not have."
 	allocation = "podctl does not allocate devices of claims."
-	unmeasured = "podctl does not measure how much a pod writes to disk."
 	claims     = "The claim must be bound to a volume of type hostPath or local. Otherwise the pod waits."
+	measured   = "Only the agent measures the disk usage of pods."
 	windows    = "Windows pods cannot run here."
 	onLinux    = "As with a kubelet, Windows options are ignored on Linux."
 )
@@ -162,10 +162,10 @@ func containerFields() []Field {
 		{Path: "container.envFrom", Support: Honoured, Change: Replace},
 		{Path: "container.resources", Support: Honoured, Change: InPlace},
 		// A limit is part of the hash, so an edit of it still replaces the container.
-		{Path: "container.resources.limits.ephemeral-storage", Support: NoEffect, Change: Replace, Note: unmeasured},
+		{Path: "container.resources.limits.ephemeral-storage", Support: Honoured, Change: Replace, Note: measured},
 		{
-			Path: "container.resources.requests.ephemeral-storage", Support: NoEffect, Change: NoChange,
-			Note: "Only the agent counts it, to admit pods and to choose which one to evict. " + unmeasured,
+			Path: "container.resources.requests.ephemeral-storage", Support: Honoured, Change: NoChange,
+			Note: "Only the agent counts it, to admit pods and to choose which one to evict.",
 		},
 		{
 			Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: devices,
@@ -221,7 +221,7 @@ func volumeFields() []Field {
 		},
 		{Path: "volume.name", Support: Honoured, Change: Replace},
 		{Path: "volume.emptyDir", Support: Honoured, Change: Replace},
-		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "Only for a volume in memory: " + unmeasured},
+		{Path: SizeLimit, Support: Honoured, Change: NewPod, Note: "On disk an edit is live. " + measured},
 		{Path: "volume.hostPath", Support: Honoured, Change: Replace},
 		// Like a kubelet, podctl checks the type before the mount; the mount itself is the same.
 		{Path: "volume.hostPath.type", Support: Honoured, Change: NextStart},

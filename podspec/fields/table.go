@@ -137,7 +137,7 @@ func withoutIndices(parts []string) []string {
 const (
 	// DNSPolicy is supported except for the DNS of a cluster.
 	DNSPolicy = "spec.dnsPolicy"
-	// SizeLimit is supported only for volumes in memory.
+	// SizeLimit is the size of a volume in memory. On disk it is a limit that can change.
 	SizeLimit = "volume.emptyDir.sizeLimit"
 	// HostPort is supported only for regular containers (kubelet: generatePodSandboxConfig).
 	HostPort = "container.ports.hostPort"

@@ -45,10 +45,7 @@ type uses struct {
 
 func (u *uses) visit(path string, value any) {
 	f, ok := u.table.Classify(path)
-	if f = f.inCluster(); f.Path == SizeLimit && !u.inMemory(path) {
-		f.Support = NoEffect
-	}
-	if !ok || f.Support == Honoured || f.IsMeaningless(path, value) {
+	if f = f.inCluster(); !ok || f.Support == Honoured || f.IsMeaningless(path, value) {
 		return
 	}
 	at := f.ReportedPath(path)
@@ -80,17 +77,6 @@ func (u *uses) unknownVolumes() {
 			}
 		}
 	}
-}
-
-// inMemory reports whether the emptyDir of a field of a volume is in memory.
-func (u *uses) inMemory(path string) bool {
-	for i := range u.pod.Spec.Volumes {
-		if strings.HasPrefix(path, fieldpath.Index("spec.volumes", i)+".") {
-			dir := u.pod.Spec.Volumes[i].EmptyDir
-			return dir != nil && dir.Medium == v1.StorageMediumMemory
-		}
-	}
-	return false
 }
 
 // inCluster returns the row with its values for pods of the API server.

@@ -64,10 +64,7 @@ func TestInCluster(t *testing.T) {
 		"a limit in memory": {
 			set: vol(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: "Memory", SizeLimit: &large}}),
 		},
-		"a limit on disk": {
-			set:         vol(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &large}}),
-			ineffective: "spec.volumes[0].emptyDir.sizeLimit",
-		},
+		"a limit on disk": {set: vol(v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &large}})},
 		"Windows": {set: func(p *v1.Pod) {
 			p.Spec.SecurityContext = &v1.PodSecurityContext{WindowsOptions: windows}
 			p.Spec.InitContainers = []v1.Container{{SecurityContext: &v1.SecurityContext{WindowsOptions: windows}}}
@@ -76,7 +73,6 @@ func TestInCluster(t *testing.T) {
 			set: func(p *v1.Pod) {
 				p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: large, "cpu": large}
 			},
-			ineffective: "spec.containers[0].resources.limits.ephemeral-storage",
 		},
 	} {
 		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}, {Name: "b"}}}}

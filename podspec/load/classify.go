@@ -105,18 +105,10 @@ func (c *classifier) droppedToken(path string) bool {
 // hasNoEffect reports whether a supported field has no effect with this value.
 func (c *classifier) hasNoEffect(path string, value any, f fields.Field) bool {
 	switch f.Path {
-	case fields.SizeLimit:
-		return !c.inMemory(path)
 	case fields.HostPort, fields.HostIP:
 		return fields.IsUnpublished(f, path) && !c.o.pod.Spec.HostNetwork
 	case fields.DNSPolicy:
 		return value == string(v1.DNSClusterFirst) || value == string(v1.DNSClusterFirstWithHostNet)
 	}
 	return false
-}
-
-// inMemory reports whether the emptyDir of a field is in memory.
-func (c *classifier) inMemory(path string) bool {
-	medium := fieldpath.Split(fieldpath.Join(fieldpath.Parent(path), "medium"))
-	return c.o.report.Scalar(medium...) == string(v1.StorageMediumMemory)
 }

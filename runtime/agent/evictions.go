@@ -27,11 +27,12 @@ type evictor struct {
 const evictionLimit = 30 * time.Second
 
 var (
-	errNotEvicted = errors.New("the pod is being deleted, or all pods are being stopped")
+	errNotEvicted = errors.New("the pod is being deleted or evicted, or all pods are being stopped")
 	errTooLong    = errors.New("the pod has not ended in time")
 )
 
-// Active returns the pods that were admitted and have not ended (kubelet: GetActivePods).
+// Active returns the pods that were admitted and have not ended (kubelet: GetActivePods), without those that are being
+// evicted.
 func (e *evictor) Active(ctx context.Context) []*v1.Pod {
 	pods, _ := call(ctx, e.inbox, func() []*v1.Pod {
 		var active []*v1.Pod
@@ -41,7 +42,7 @@ func (e *evictor) Active(ctx context.Context) []*v1.Pod {
 			if last, had := e.last[uid]; had {
 				idle = last.idle
 			}
-			if known && !idle && !s.Deleting {
+			if known && !idle && !s.Deleting && e.results[uid] == nil {
 				active = append(active, s.Desired.Pod)
 			}
 		}
@@ -50,11 +51,11 @@ func (e *evictor) Active(ctx context.Context) []*v1.Pod {
 	return pods
 }
 
-// Evict ends a pod, and returns when it has ended.
+// Evict ends a pod, and returns when it has ended. It is safe for concurrent use.
 func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction) error {
 	ended := make(chan error, 1)
 	begun, err := call(ctx, e.inbox, func() bool {
-		if !e.workers.Evict(e.now(), uid, why) {
+		if e.results[uid] != nil || !e.workers.Evict(e.now(), uid, why) {
 			return false
 		}
 		e.results[uid] = ended
@@ -86,6 +87,9 @@ func (e *evictor) Pressure(ctx context.Context, conditions []v1.NodeConditionTyp
 
 // handlePass handles the end of a pass that may have evicted or deleted a pod.
 func (e *evictor) handlePass(p *passResult) {
+	if p.superseded() {
+		e.forget(p.pass.Ref.UID)
+	}
 	if p.pass.Kind == podworkers.Sync {
 		return
 	}
@@ -96,6 +100,14 @@ func (e *evictor) handlePass(p *passResult) {
 	if ended := e.results[p.pass.Ref.UID]; ended != nil {
 		delete(e.results, p.pass.Ref.UID)
 		ended <- p.failure()
+	}
+}
+
+// forget ends the wait for an eviction that does not take place.
+func (e *evictor) forget(uid types.UID) {
+	if ended := e.results[uid]; ended != nil {
+		delete(e.results, uid)
+		ended <- errNotEvicted
 	}
 }
 

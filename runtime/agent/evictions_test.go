@@ -79,21 +79,32 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
-// TestRefusedEvictions checks that Evict does not wait for a pod that does not exist or is being deleted.
+// TestRefusedEvictions checks that Evict does not wait for a pod that does not exist, or is being deleted or evicted.
 func TestRefusedEvictions(t *testing.T) {
 	l := newLab(t)
 	c := newChannel()
 	a, stop := l.run(c)
 	defer stop()
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
-	l.until("it runs", func() bool { return len(l.running()) == 1 })
+	l.until("it can be evicted", func() bool { return l.active(a) == "one" })
 	if err := a.evictor.Evict(t.Context(), types.UID("nobody"), &model.Eviction{}); err == nil {
 		t.Error("an unknown pod was evicted")
+	}
+	one := podspec.UID("default", "one")
+	pending := make(chan error, 1)
+	in := func(do func()) { a.inbox.post(t.Context(), do) }
+	in(func() { a.evictor.results[one] = pending })
+	if err := a.evictor.Evict(t.Context(), one, &model.Eviction{}); err == nil || l.active(a) != "" {
+		t.Errorf("the pod is evicted again while it is being evicted: %v, active %q", err, l.active(a))
+	}
+	in(func() { a.evictor.forget(one) })
+	if err := <-pending; err == nil || l.active(a) != "one" {
+		t.Errorf("the eviction does not take place: %v, active %q", err, l.active(a))
 	}
 	if err := a.StopPods(t.Context(), 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.evictor.Evict(t.Context(), podspec.UID("default", "one"), &model.Eviction{}); err == nil {
+	if err := a.evictor.Evict(t.Context(), one, &model.Eviction{}); err == nil {
 		t.Error("a pod was evicted while all pods are being stopped")
 	}
 }

@@ -2,13 +2,15 @@ package model
 
 import "time"
 
-// Eviction explains why a pod was ended to free a scarce resource of the machine. An evicted pod uses nothing on the
-// node and leaves only its record.
+// Eviction explains why a pod was ended to free a scarce resource of the machine, or because it exceeded its own limits
+// of disk space. An evicted pod uses nothing on the node and leaves only its record.
 type Eviction struct {
 	// Message is the kubelet's.
 	Message string `json:"message"`
-	// Signal is the kubelet's eviction signal of the scarce resource.
+	// Signal is the kubelet's eviction signal of the scarce resource, or its name of the exceeded limit.
 	Signal string `json:"signal"`
+	// OwnLimit is set if the pod exceeded its own limit. Then no resource of the machine is scarce.
+	OwnLimit bool `json:"ownLimit,omitempty"`
 	// At is when the pod was evicted.
 	At time.Time `json:"at"`
 	// Done is set once only the record of the pod is left.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -109,7 +110,7 @@ func TestFeaturesOffInCluster(t *testing.T) {
 func withClaim(t *testing.T) *podspec.Desired {
 	t.Helper()
 	d := podspectest.FromAPI(t, podspectest.Minimal+
-		"    resources: {requests: {cpu: 1}, limits: {ephemeral-storage: 1Gi}}\n  volumes: [{name: v, emptyDir: {}}]\n")
+		"    resources: {requests: {cpu: 1}}\n  volumes: [{name: v, emptyDir: {}}]\n")
 	d.Pod.Spec.Volumes[0].EmptyDir = nil
 	return d
 }
@@ -150,13 +151,15 @@ func TestUnsupportedInCluster(t *testing.T) {
 
 // TestNotesInCluster checks that a plan notes fields of a pod of the API server without effect.
 func TestNotesInCluster(t *testing.T) {
-	const want = "spec.containers[0].resources.limits.ephemeral-storage has no effect: podctl does not measure"
+	const want = "spec.securityContext.windowsOptions has no effect: As with a kubelet"
 	for _, of := range []bool{true, false} {
 		d := withClaim(t)
 		if !of {
 			d.Owner = ""
 		}
 		d.Pod.Spec.Volumes = nil
+		options := &v1.WindowsSecurityContextOptions{RunAsUserName: new("a")}
+		d.Pod.Spec.SecurityContext = &v1.PodSecurityContext{WindowsOptions: options}
 		notes := strings.Join(makePlan(modeltest.New(d)).Notes, "\n")
 		if strings.Contains(notes, want) != of {
 			t.Errorf("from the API server %t: %s", of, notes)

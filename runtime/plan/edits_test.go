@@ -69,7 +69,7 @@ func TestEditsAreListedByWhenTheyTakeEffect(t *testing.T) {
 			[]string{pod + "spec.volumes[mem].emptyDir.sizeLimit"},
 		},
 		"memory without a limit": {"Memory, sizeLimit: 1Mi", "Memory", []string{pod + "spec.volumes[mem].emptyDir.sizeLimit"}},
-		"a disk":                 {"{sizeLimit: 1Mi}", "{sizeLimit: 2Mi}", []string{none + "spec.volumes[disk].emptyDir.sizeLimit"}},
+		"a disk":                 {"{sizeLimit: 1Mi}", "{sizeLimit: 2Mi}", []string{live + "spec.volumes[disk].emptyDir.sizeLimit"}},
 		"a check before a mount": {"type: File", "type: Socket", []string{start + "spec.volumes[host].hostPath.type"}},
 		"scheduling fields":      {"disk: fast", "disk: slow", []string{none + "spec.nodeSelector.disk"}},
 		"an init container":      {"args: [a]", "args: [z]", []string{sandbox + "spec.initContainers[seed].args"}},

@@ -19,6 +19,21 @@ func gone(applied *podspec.Desired, why *model.Eviction) func(*Input) {
 	}
 }
 
+// TestEvictedForItsLimit checks the reason of the steps for a pod that exceeds its own limit.
+func TestEvictedForItsLimit(t *testing.T) {
+	pod := sized(t, "a", "1")
+	for own, want := range map[bool]string{
+		true:  "the pod is evicted: it exceeds its limit of disk space",
+		false: "the pod is evicted: nodefs.available is below its threshold",
+	} {
+		in := newBench(pod).runs(pod).input()
+		in.Options.Evict = &model.Eviction{Message: "m", Signal: "nodefs.available", OwnLimit: own, At: modeltest.Noon()}
+		if p := Make(in); len(p.Steps) == 0 || p.Steps[0].Message != want || p.Steps[0].Reason != model.Evicted {
+			t.Errorf("%+v", p.Steps)
+		}
+	}
+}
+
 // TestEvicted checks the plan of an evicted pod by its leftovers and the desired manifest.
 func TestEvicted(t *testing.T) {
 	const all = "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup Evicted"

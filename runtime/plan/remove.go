@@ -200,6 +200,9 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
 	opts.GracePeriod = new(int64(evictionGrace))
 	message := "the pod is evicted: " + why.Signal + " is below its threshold"
+	if why.OwnLimit {
+		message = "the pod is evicted: it exceeds its limit of disk space"
+	}
 	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: message})
 	ended := l.stopAndRemove(RemoveSupersededLogs)
 	if len(l.steps) > 0 || !why.Done {

@@ -2,6 +2,7 @@ package podstatus
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,19 @@ func TestMessagesAreBounded(t *testing.T) {
 		}
 		if got := len(s.LastTerminationState.Terminated.Message); got != want {
 			t.Errorf("%d containers, last state: %d bytes", containers, got)
+		}
+	}
+}
+
+// TestConditionOfEvictedPod checks that only a pod that had to make room has the condition of a disruption.
+func TestConditionOfEvictedPod(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		w := web(t, "  containers: [{name: app, image: i:1}]\n")
+		w.Memory.Eviction = &model.Eviction{Message: "m", OwnLimit: own}
+		s := statusOf(w)
+		disrupted := slices.ContainsFunc(s.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.DisruptionTarget })
+		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "m" || disrupted == own {
+			t.Errorf("own limit %t: %s %s %s, conditions %+v", own, s.Phase, s.Reason, s.Message, s.Conditions)
 		}
 	}
 }

@@ -24,6 +24,8 @@ type container struct {
 	exitCode int32
 	// graceful makes it exit with 0 when it is stopped.
 	graceful bool
+	// written is the size of its writable layer in bytes.
+	written uint64
 }
 
 // CreateContainer creates a container that does not run yet.
@@ -192,25 +194,30 @@ func (s *runtimeService) ListContainers(
 	return reply, nil
 }
 
-// ListContainerStats returns the running containers with zero usage.
+// ListContainerStats returns containers with the size of their writable layers. Those that run have zero usage.
 func (s *runtimeService) ListContainerStats(
 	_ context.Context, r *runtimeapi.ListContainerStatsRequest,
 ) (*runtimeapi.ListContainerStatsResponse, error) {
 	filter := r.GetFilter()
 	asked := &runtimeapi.ContainerFilter{
 		Id: filter.GetId(), PodSandboxId: filter.GetPodSandboxId(), LabelSelector: filter.GetLabelSelector(),
-		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}
 	reply := &runtimeapi.ListContainerStatsResponse{}
 	for _, id := range slices.Sorted(maps.Keys(s.containers)) {
-		if c := s.containers[id]; c.matches(asked) {
-			reply.Stats = append(reply.Stats, &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
-				Id:          id,
-				Metadata:    c.status.GetMetadata(),
-				Labels:      c.status.GetLabels(),
-				Annotations: c.status.GetAnnotations(),
-			}})
+		c := s.containers[id]
+		if !c.matches(asked) {
+			continue
 		}
+		one := &runtimeapi.ContainerStats{Attributes: &runtimeapi.ContainerAttributes{
+			Id:          id,
+			Metadata:    c.status.GetMetadata(),
+			Labels:      c.status.GetLabels(),
+			Annotations: c.status.GetAnnotations(),
+		}, WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: c.written}}}
+		if c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+			one.Cpu, one.Memory = &runtimeapi.CpuUsage{}, &runtimeapi.MemoryUsage{}
+		}
+		reply.Stats = append(reply.Stats, one)
 	}
 	return reply, nil
 }

@@ -30,6 +30,11 @@ func (s *Server) Exit(name string, code int32) {
 	s.named(name, func(c *container) { s.exit(c, code, s.now()) })
 }
 
+// Write sets the size of a container's writable layer in bytes.
+func (s *Server) Write(name string, bytes uint64) {
+	s.named(name, func(c *container) { c.written = bytes })
+}
+
 // Lose removes all records of a container, as if by another program.
 func (s *Server) Lose(name string) {
 	s.named(name, func(c *container) { delete(s.containers, c.status.GetId()) })

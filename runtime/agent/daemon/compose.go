@@ -26,10 +26,8 @@ type daemon struct {
 	Settings
 
 	engine *runtime.Engine
-	// housekeeper removes leftovers of pods. evictor evicts pods while a resource runs out. It is nil without
-	// thresholds.
+	// housekeeper removes leftovers of pods.
 	housekeeper *housekeeping.Housekeeper
-	evictor     *eviction.Manager
 	// restart receives a value when the configuration has changed.
 	restart chan struct{}
 	// cluster is the cluster that the machine is a node of. leave ends the work of the node. They are nil without one.
@@ -114,19 +112,28 @@ func diskOf(path string) (capacity, available int64, err error) {
 	return fs.Size, fs.Free, nil
 }
 
-func (d *daemon) newEvictor() *eviction.Manager {
-	if len(d.Eviction) == 0 {
-		return nil
+// evict evicts pods while a resource runs out, and those that exceed their limits of disk space.
+func (d *daemon) evict(ctx context.Context) {
+	if !d.Evict {
+		return
 	}
-	machine := &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
-	meter := &eviction.Meter{Client: d.engine.Client, Layout: d.Layout, Node: d.engine.Host.Node}
+	disks := func() *eviction.Machine {
+		return &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
+	}
+	meter := eviction.NewMeter(d.engine.Client, d.Layout, d.engine.Host.Node, disks())
+	go eviction.NewLimiter(meter.LimitedUsage, d.Now, d.Log).Run(ctx, d.Evictions())
+	if len(d.Eviction) == 0 {
+		return
+	}
 	world := eviction.World{
-		Measure:       machine.Measure,
-		Usage:         meter.Measure,
+		Measure:       disks().Measure,
+		Usage:         meter.Usage,
+		DiskUsage:     meter.DiskUsage,
 		RemoveGarbage: d.housekeeper.RemoveGarbage,
 		RemoveImages:  d.housekeeper.RemoveImages,
 	}
-	return eviction.New(world, eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log})
+	settings := eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log}
+	go eviction.New(world, settings).Run(ctx, d.Evictions())
 }
 
 // guard makes a shutdown of the machine wait for the pods.

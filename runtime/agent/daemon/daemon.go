@@ -58,7 +58,9 @@ type Settings struct {
 	// MaxRecords and Images limit what housekeeping keeps; see housekeeping.Settings.
 	MaxRecords int
 	Images     housekeeping.Thresholds
-	// Eviction are the thresholds at which pods are evicted. Without thresholds, no pod is evicted.
+	// Evict evicts pods that exceed their limits of disk space, and pods while a resource is below one of the
+	// thresholds in Eviction.
+	Evict    bool
 	Eviction []eviction.Threshold
 	// Changes returns the names of the settings that have changed since this process read the configuration. A signal
 	// on Hangups reloads as a request does.
@@ -112,7 +114,6 @@ func Run(ctx context.Context, s Settings) (err error) {
 		return err
 	}
 	d.housekeeper = d.newHousekeeper()
-	d.evictor = d.newEvictor()
 	d.Agent = d.agent(ctx)
 	return d.serve(ctx, public)
 }

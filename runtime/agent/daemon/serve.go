@@ -113,9 +113,7 @@ func (d *daemon) run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	go d.housekeeper.Run(ctx, d.KeptPods)
-	if d.evictor != nil {
-		go d.evictor.Run(ctx, d.Evictions())
-	}
+	d.evict(ctx)
 	select {
 	case err := <-ended:
 		return err

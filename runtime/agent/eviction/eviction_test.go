@@ -176,7 +176,7 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 		case "logs":
 			u.Containers[0].Logs = &Disk{used, used}
 		case "volumes":
-			u.Volumes = Disk{used, used}
+			u.Volumes = []VolumeUsage{{Name: "v", Disk: Disk{used, used}, Local: true}}
 		case "processes":
 			u.Processes = used
 		}
@@ -246,7 +246,11 @@ func TestRank(t *testing.T) {
 // TestDiskOfSignal checks that writable layers count on a separate file system of images, if there is one. Logs and
 // volumes then count on the file system of the node.
 func TestDiskOfSignal(t *testing.T) {
-	u := &Usage{Containers: []ContainerUsage{{Root: &Disk{1, 10}, Logs: &Disk{2, 20}}, {Root: &Disk{4, 40}}}, Volumes: Disk{8, 80}}
+	u := &Usage{
+		Containers: []ContainerUsage{{Root: &Disk{1, 10}, Logs: &Disk{2, 20}}, {Root: &Disk{4, 40}}},
+		Volumes:    []VolumeUsage{{Disk: Disk{8, 80}, Local: true}, {Disk: Disk{16, 160}}},
+		Hosts:      Disk{32, 320},
+	}
 	for _, c := range []struct {
 		signal Signal
 		own    bool

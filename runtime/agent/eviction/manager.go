@@ -22,9 +22,9 @@ const measurePeriod = 10 * time.Second
 
 // World is the environment of a Manager.
 type World struct {
-	// Measure measures the machine. Usage measures pods.
-	Measure func(context.Context) (*Measurement, error)
-	Usage   func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error)
+	// Measure measures the machine. Usage measures pods, DiskUsage also their files.
+	Measure          func(context.Context) (*Measurement, error)
+	Usage, DiskUsage func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error)
 	// RemoveGarbage removes unneeded records and logs. RemoveImages removes unused images.
 	RemoveGarbage, RemoveImages func(context.Context) error
 }
@@ -162,7 +162,11 @@ func (m *Manager) reclaim(ctx context.Context, s Signal, look *Measurement) *Mea
 // evictOne evicts the first pod that can be evicted.
 func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Measurement) (bool, error) {
 	active := m.pods.Active(ctx)
-	usage, err := m.world.Usage(ctx, active)
+	measure := m.world.Usage
+	if t.Signal.condition() == v1.NodeDiskPressure {
+		measure = m.world.DiskUsage
+	}
+	usage, err := measure(ctx, active)
 	if err != nil {
 		return false, fmt.Errorf("no pod is evicted, because the usage of the pods is unknown: %w", err)
 	}

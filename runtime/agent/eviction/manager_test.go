@@ -46,11 +46,12 @@ func newLab(t *testing.T) *lab {
 	world := World{
 		Measure: func(context.Context) (*Measurement, error) { return &l.look, nil },
 		Usage: func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error) {
-			all := map[types.UID]*Usage{}
-			for uid, n := range l.usage {
-				all[uid] = &Usage{Containers: []ContainerUsage{{Name: "a", Memory: new(n << 20), Root: &Disk{}, Logs: &Disk{n << 20, n}}}}
-			}
-			return all, l.fail
+			return l.measured(func(n int64) ContainerUsage { return ContainerUsage{Name: "a", Memory: new(n)} })
+		},
+		DiskUsage: func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error) {
+			return l.measured(func(n int64) ContainerUsage {
+				return ContainerUsage{Name: "a", Root: &Disk{}, Logs: &Disk{n, n}}
+			})
 		},
 		RemoveGarbage: func(context.Context) error {
 			l.done = append(l.done, "garbage")
@@ -68,6 +69,15 @@ func newLab(t *testing.T) *lab {
 	})
 	l.Manager.pods = l
 	return l
+}
+
+// measured returns the usage of the pods, each with one container.
+func (l *lab) measured(of func(bytes int64) ContainerUsage) (map[types.UID]*Usage, error) {
+	all := map[types.UID]*Usage{}
+	for uid, n := range l.usage {
+		all[uid] = &Usage{Containers: []ContainerUsage{of(n << 20)}}
+	}
+	return all, l.fail
 }
 
 func (l *lab) give(s Signal, mib int64) {

@@ -24,15 +24,25 @@ type Machine struct {
 // Measure measures the machine. A value that cannot be measured is left out, and its error is returned.
 func (m *Machine) Measure(ctx context.Context) (*Measurement, error) {
 	look := &Measurement{Left: map[Signal][]Amount{}}
-	errs := []error{look.addMemory(), look.addTasks()}
+	return look, errors.Join(look.addMemory(), look.addTasks(), m.disks(ctx, look))
+}
+
+// ownImageFs reports whether images have a separate file system (kubelet: HasDedicatedImageFs).
+func (m *Machine) ownImageFs(ctx context.Context) (bool, error) {
+	look := &Measurement{Left: map[Signal][]Amount{}}
+	err := m.disks(ctx, look)
+	return look.OwnImageFs, err
+}
+
+// disks measures the file systems.
+func (m *Machine) disks(ctx context.Context, look *Measurement) error {
 	node, err := m.node(look)
 	images, imagesErr := m.images(ctx)
-	errs = append(errs, err, imagesErr)
 	if images != nil {
 		look.addDisk(ImageFsAvailable, ImageFsInodesFree, images)
 		look.OwnImageFs = images.Device != node
 	}
-	return look, errors.Join(errs...)
+	return errors.Join(err, imagesErr)
 }
 
 func (l *Measurement) add(s Signal, a Amount) { l.Left[s] = append(l.Left[s], a) }

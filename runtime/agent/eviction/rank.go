@@ -36,11 +36,22 @@ type ContainerUsage struct {
 	Root, Logs *Disk
 }
 
-// Usage is the usage of a pod.
+// VolumeUsage is the usage of one volume.
+type VolumeUsage struct {
+	Name string
+	Disk Disk
+	// Local is set if the volume is on the node's disk and ends with the pod (kubelet: IsLocalEphemeralVolume).
+	Local bool
+}
+
+// Usage is the usage of a pod. It lists only containers that run, and only measured volumes.
 type Usage struct {
 	Containers []ContainerUsage
-	// Volumes is the usage of volumes that are on the node's disk and end with the pod.
-	Volumes Disk
+	Volumes    []VolumeUsage
+	// Hosts is the usage of the hosts file. It counts only for the limit of the pod.
+	Hosts Disk
+	// OwnImageFs is set if the writable layers are on another file system than logs and volumes.
+	OwnImageFs bool
 	// Processes is the number of processes.
 	Processes int64
 }
@@ -68,7 +79,18 @@ func (u *Usage) disk(s Signal, look *Measurement) Disk {
 		}
 	}
 	if files {
-		sum.add(u.Volumes)
+		sum.add(u.localVolumes())
+	}
+	return sum
+}
+
+// localVolumes returns the usage of the volumes that are on the node's disk and end with the pod.
+func (u *Usage) localVolumes() Disk {
+	var sum Disk
+	for _, v := range u.Volumes {
+		if v.Local {
+			sum.add(v.Disk)
+		}
 	}
 	return sum
 }

@@ -2,8 +2,7 @@ package eviction
 
 import (
 	"context"
-	"math"
-	"path/filepath"
+	"errors"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,26 +12,35 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/state"
-	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
-// Meter measures the usage of pods. It makes two calls to the runtime and walks over the pods' files.
+// Meter measures the usage of pods by calls to the runtime and walks over the pods' files. Call NewMeter to create one.
+// It is safe for concurrent use.
 type Meter struct {
-	Client *cri.Client
-	Layout state.Layout
-	// Node returns the node configuration with the place of cgroups.
-	Node func() criconfig.Node
+	client *cri.Client
+	layout state.Layout
+	node   func() criconfig.Node
+	disks  *Machine
+	// calls lets one call of LimitedUsage to the runtime run at a time, and walks one walk over files.
+	calls, walks turns
 }
 
-// Measure measures pods. A pod without a sandbox is left out, because its eviction would free nothing.
-func (m *Meter) Measure(ctx context.Context, pods []*v1.Pod) (map[types.UID]*Usage, error) {
-	sandboxes, err := m.Client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+// NewMeter returns a Meter. node returns the node configuration with the place of cgroups. disks is used only by this
+// Meter.
+func NewMeter(client *cri.Client, layout state.Layout, node func() criconfig.Node, disks *Machine) *Meter {
+	return &Meter{client: client, layout: layout, node: node, disks: disks, calls: newTurns(), walks: newTurns()}
+}
+
+// Usage measures pods without their files. A pod without a sandbox is left out, because its eviction would free
+// nothing.
+func (m *Meter) Usage(ctx context.Context, pods []*v1.Pod) (map[types.UID]*Usage, error) {
+	sandboxes, err := m.client.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
 		return nil, cri.Wrap("listing sandboxes", err)
 	}
-	stats, err := m.Client.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{})
+	containers, err := m.containers(ctx, nil)
 	if err != nil {
-		return nil, cri.Wrap("measuring containers", err)
+		return nil, err
 	}
 	there := map[types.UID]bool{}
 	for _, s := range sandboxes.GetItems() {
@@ -41,66 +49,88 @@ func (m *Meter) Measure(ctx context.Context, pods []*v1.Pod) (map[types.UID]*Usa
 	all := map[types.UID]*Usage{}
 	for _, pod := range pods {
 		if there[pod.UID] {
-			all[pod.UID] = &Usage{Volumes: m.volumes(pod), Processes: m.processes(pod.UID)}
-		}
-	}
-	for _, s := range stats.GetStats() {
-		labels := s.GetAttributes().GetLabels()
-		if usage := all[types.UID(labels[criconfig.LabelPodUID])]; usage != nil {
-			usage.Containers = append(usage.Containers, m.container(s, labels))
+			all[pod.UID] = &Usage{Containers: containers[pod.UID], Processes: m.processes(pod.UID)}
 		}
 	}
 	return all, nil
 }
 
-func (m *Meter) container(s *runtimeapi.ContainerStats, labels map[string]string) ContainerUsage {
-	c := ContainerUsage{Name: labels[criconfig.LabelContainerName]}
-	if set := s.GetMemory().GetWorkingSetBytes(); set != nil {
-		c.Memory = new(bounded(set.GetValue()))
+// DiskUsage measures pods like Usage, with their logs and volumes.
+func (m *Meter) DiskUsage(ctx context.Context, pods []*v1.Pod) (map[types.UID]*Usage, error) {
+	all, err := m.Usage(ctx, pods)
+	if err != nil {
+		return nil, err
 	}
-	if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
-		c.Root = &Disk{bounded(layer.GetUsedBytes().GetValue()), bounded(layer.GetInodesUsed().GetValue())}
+	for _, pod := range pods {
+		if u := all[pod.UID]; u != nil {
+			if err := m.addFiles(ctx, pod, u); err != nil {
+				return nil, err
+			}
+		}
 	}
-	uid := types.UID(labels[criconfig.LabelPodUID])
-	logs := m.Layout.Pod(uid).Logs(labels[criconfig.LabelPodNamespace], labels[criconfig.LabelPodName])
-	if dir, err := logs.Dir(); err == nil && c.Name == filepath.Base(c.Name) {
-		c.Logs = new(diskOf(filepath.Join(dir, c.Name)))
-	}
-	return c
+	return all, nil
 }
 
-// volumes measures the volumes that end with the pod and are on the node's disk (kubelet: localVolumeNames).
-func (m *Meter) volumes(pod *v1.Pod) Disk {
-	var sum Disk
-	for i := range pod.Spec.Volumes {
-		vol, plugin := &pod.Spec.Volumes[i], ""
-		switch {
-		case vol.EmptyDir != nil && vol.EmptyDir.Medium == v1.StorageMediumDefault:
-			plugin = state.EmptyDir
-		case vol.ConfigMap != nil:
-			plugin = "configmap"
-		default:
+// LimitedUsage measures what the disk limits of a pod are about. It returns what it has measured also with an error.
+func (m *Meter) LimitedUsage(ctx context.Context, pod *v1.Pod) (*Usage, error) {
+	u := &Usage{}
+	if _, limited := storageLimit(pod); !limited {
+		return u, m.addSized(ctx, pod, u)
+	}
+	return u, errors.Join(m.addLayers(ctx, pod, u), m.addFiles(ctx, pod, u))
+}
+
+// addLayers adds the containers of a pod.
+func (m *Meter) addLayers(ctx context.Context, pod *v1.Pod, u *Usage) error {
+	if err := m.calls.take(ctx); err != nil {
+		return err
+	}
+	defer m.calls.give()
+	var err error
+	if u.OwnImageFs, err = m.disks.ownImageFs(ctx); err != nil {
+		return err
+	}
+	containers, err := m.containers(ctx, map[string]string{criconfig.LabelPodUID: string(pod.UID)})
+	u.Containers = containers[pod.UID]
+	return err
+}
+
+// containers measures the running containers with these labels. Containers that do not run have no usage of CPU or
+// memory (kubelet: removeTerminatedContainers).
+func (m *Meter) containers(ctx context.Context, labels map[string]string) (map[types.UID][]ContainerUsage, error) {
+	stats, err := m.client.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
+		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: labels},
+	})
+	if err != nil {
+		return nil, cri.Wrap("measuring containers", err)
+	}
+	all := map[types.UID][]ContainerUsage{}
+	for _, s := range stats.GetStats() {
+		if s.GetCpu() == nil && s.GetMemory() == nil {
 			continue
 		}
-		if dir, err := m.Layout.Pod(pod.UID).VolumeDir(plugin, vol.Name); err == nil {
-			sum.add(diskOf(dir))
+		own := s.GetAttributes().GetLabels()
+		c := ContainerUsage{Name: own[criconfig.LabelContainerName]}
+		if set := s.GetMemory().GetWorkingSetBytes(); set != nil {
+			c.Memory = new(bounded(set.GetValue()))
 		}
+		if layer := s.GetWritableLayer(); layer.GetUsedBytes() != nil {
+			c.Root = &Disk{bounded(layer.GetUsedBytes().GetValue()), bounded(layer.GetInodesUsed().GetValue())}
+		}
+		uid := types.UID(own[criconfig.LabelPodUID])
+		all[uid] = append(all[uid], c)
 	}
-	return sum
+	return all, nil
 }
 
 func (m *Meter) processes(uid types.UID) int64 {
 	count := 0
-	for _, name := range criconfig.CgroupParents(uid, m.Node()) {
+	for _, name := range criconfig.CgroupParents(uid, m.node()) {
 		members, _ := cgroup.Machine{}.Members(name) // An unreadable cgroup counts as empty.
 		count += len(members)
 	}
 	return int64(count)
 }
 
-func diskOf(path string) Disk {
-	bytes, inodes := statedir.Usage(path)
-	return Disk{bytes, inodes}
-}
-
-func bounded(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
+// bounded converts an amount from the runtime. It is more than any disk, and sums of it do not overflow.
+func bounded(n uint64) int64 { return int64(min(n, 1<<50)) }

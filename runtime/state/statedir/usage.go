@@ -8,24 +8,17 @@ import (
 
 // Size returns the disk usage in bytes of a file, or of a directory with its contents. It does not follow links and
 // omits files that it cannot read.
-func Size(path string) int64 {
-	bytes, _ := Usage(path)
-	return bytes
-}
-
-// Usage returns Size and the number of files and directories.
-func Usage(path string) (sum, inodes int64) {
+func Size(path string) (sum int64) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // it is an estimate
 		}
 		if info, err := entry.Info(); err == nil {
 			sum += Blocks(info)
-			inodes++
 		}
 		return nil
 	})
-	return sum, inodes
+	return sum
 }
 
 // Blocks returns the disk usage of one file in bytes.
