@@ -29,25 +29,30 @@ func (x *subject) container(s *plan.Step) (podspec.ContainerRef, error) {
 
 // sandboxConfig returns the message that the sandbox was or will be created with.
 func (x *subject) sandboxConfig(attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
-	in, err := proof.Resolve(x.volumes(x.desired), x.node())
+	p, err := x.prover()
 	if err != nil {
 		return nil, err
 	}
-	return criconfig.Sandbox(in.Desired, in.Node, in.Paths, attempt)
+	return criconfig.Sandbox(p.Desired, p.Node, p.Paths, attempt)
 }
 
 // sandbox returns the sandbox in which containers of this pass start, with its message.
 func (x *subject) sandbox() (sandboxOutput, error) {
-	return x.outputs.sandboxWith(func() (*runtimeapi.PodSandboxConfig, error) {
-		return x.sandboxConfig(x.plan.Attempt)
-	})
+	if known := x.outputs.sandbox(); known.config != nil {
+		return known, nil
+	}
+	config, err := x.sandboxConfig(x.plan.Attempt)
+	if err != nil {
+		return sandboxOutput{}, err
+	}
+	return x.outputs.useConfig(config), nil
 }
 
 // prover returns a Prover for the current volumes, images and node.
 func (x *subject) prover() (*proof.Prover, error) {
-	in, err := proof.Resolve(x.volumes(x.desired), x.node())
-	in.Images = x.outputs.allImages()
-	return &proof.Prover{ContainerInput: in, Volumes: x.volumes(x.desired), Runtime: x.plan.Runtime.Name}, err
+	return proof.New(proof.Facts{
+		Volumes: x.volumes(x.desired), Node: x.node(), Runtime: x.plan.Runtime.Name, Images: x.outputs.allImages(),
+	})
 }
 
 // message returns the message that creates a container, in a pod with the given addresses. It writes files and binds
@@ -57,20 +62,17 @@ func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string
 	if err != nil {
 		return nil, err
 	}
-	in := p.ContainerInput
 	known, err := x.services()
 	if err != nil {
 		return nil, err
 	}
-	in.Container, in.Attempt, in.PodIPs, in.Services = ref, attempt, ips, known.Variables(x.desired.Pod)
-	if in.Files, err = proof.EnvFiles(p.Volumes, ref, ""); err != nil {
+	p.Services = known.Variables(x.desired.Pod)
+	in, subs, err := p.Input(ref, attempt, ips, "")
+	if err != nil {
 		return nil, err
 	}
-	if in.Paths.SubPaths, err = criconfig.SubPaths(in); err != nil {
-		return nil, err
-	}
-	for _, i := range slices.Sorted(maps.Keys(in.Paths.SubPaths)) {
-		if in.Paths.SubPaths[i], err = volume.PrepareSubPath(p.Volumes, ref, i, in.Paths.SubPaths[i]); err != nil {
+	for _, i := range slices.Sorted(maps.Keys(subs)) {
+		if in.Paths.SubPaths[i], err = volume.PrepareSubPath(x.volumes(x.desired), ref, i, subs[i]); err != nil {
 			return nil, err
 		}
 	}

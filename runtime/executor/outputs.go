@@ -51,18 +51,14 @@ func (o *outputs) sandbox() sandboxOutput {
 	return o.sb
 }
 
-// sandboxWith returns the sandbox with its message. It calls message only if the message is not known yet.
-func (o *outputs) sandboxWith(message func() (*runtimeapi.PodSandboxConfig, error)) (sandboxOutput, error) {
+// useConfig sets the message of the sandbox if it is not known yet, and returns the sandbox.
+func (o *outputs) useConfig(config *runtimeapi.PodSandboxConfig) sandboxOutput {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.sb.config == nil {
-		config, err := message()
-		if err != nil {
-			return sandboxOutput{}, err
-		}
 		o.sb.config = config
 	}
-	return o.sb, nil
+	return o.sb
 }
 
 func (o *outputs) setSandbox(s sandboxOutput) {

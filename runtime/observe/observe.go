@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/redaction"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -23,6 +24,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/proof"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
@@ -99,23 +101,27 @@ func (o *Observer) observeWith(
 	desired.UseKey(key)
 	j.Applied.UseKey(key)
 	s = &snapshot.Pod{Checkpoint: j, TakenAt: o.world.Now().UTC().Round(0), Pod: ref}
-	known := ""
-	if desired != nil && j.LastRun != nil {
-		known = j.LastRun.Sandbox
+	known, imageNames := "", []string(nil)
+	if desired != nil {
+		imageNames = podspec.ImageNames(desired.Pod)
+		if j.LastRun != nil {
+			known = j.LastRun.Sandbox
+		}
 	}
-	hooks := o.world.Layout.Pod(ref.UID).Hooks().Running()
-	var facts RuntimeFacts
+	pod := o.world.Layout.Pod(ref.UID)
+	hooks := pod.Hooks().Running()
+	var runtimeFacts RuntimeFacts
 	group, groupCtx := errgroup.WithContext(ctx)
-	group.Go(func() (err error) { facts, err = o.host.RuntimeFacts(groupCtx); return err })
+	group.Go(func() (err error) { runtimeFacts, err = o.host.RuntimeFacts(groupCtx); return err })
 	group.Go(func() error { return o.observeRecords(groupCtx, ref, s, known, lists) })
-	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, desired); return err })
+	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, imageNames); return err })
 	redactor := j.Redactor(desired)
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
 	}
 	resolveInFlight(s)
-	o.markStarting(s, hooks)
-	s.Runtime = facts.Runtime
+	markStarting(s, hooks, pod.Hooks().Running())
+	s.Runtime = runtimeFacts.Runtime
 	s.Redact(redactor)
 	if !j.KnowsSecrets(desired) {
 		s.Withhold()
@@ -123,34 +129,29 @@ func (o *Observer) observeWith(
 	node := o.host.NodeOf(desired)
 	s.Node = &node
 	if desired != nil {
-		volumes := volume.Context{
-			Pod:         o.world.Layout.Pod(desired.Pod.UID),
+		o.observeDisk(s, redactor, volume.Context{
+			Pod:         pod,
 			Desired:     desired,
 			Allocatable: node.Allocatable,
-		}
-		found := volume.States(volumes)
-		o.observeDisk(s, desired, found)
-		s.Faults = examine(s, volumes, found, redactor)
+		})
 	}
 	return s, nil
 }
 
 // markStarting marks the containers whose postStart hook runs. A mark counts if it existed before or after the records
 // were read, because a hook may begin or end in between. A container that failed its hook must not appear as started.
-func (o *Observer) markStarting(s *snapshot.Pod, before map[string]bool) {
-	after := o.world.Layout.Pod(s.Pod.UID).Hooks().Running()
+func markStarting(s *snapshot.Pod, before, after map[string]bool) {
 	for i := range s.Containers {
 		id := s.Containers[i].Status.GetId()
 		s.Containers[i].Starting = before[id] || after[id]
 	}
 }
 
-// observeImages looks up every image of the pod once.
-func (o *Observer) observeImages(ctx context.Context, desired *podspec.Desired) ([]snapshot.Image, error) {
-	if desired == nil {
+// observeImages looks up every image of the pod once. It returns nil without names.
+func (o *Observer) observeImages(ctx context.Context, names []string) ([]snapshot.Image, error) {
+	if names == nil {
 		return nil, nil
 	}
-	names := podspec.ImageNames(desired.Pod)
 	found := make([]snapshot.Image, len(names))
 	group, ctx := errgroup.WithContext(ctx)
 	for i, name := range names {
@@ -203,11 +204,13 @@ func (o *Observer) Snapshot(ctx context.Context, desired *podspec.Desired) (*sna
 	return s, nil
 }
 
-// observeDisk reads the state of a pod on disk: its volumes, its cgroup and the logs of containers without a record.
-func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volumes []volume.State) {
-	pod := o.world.Layout.Pod(desired.Pod.UID)
+// observeDisk reads the state of a pod on disk: its volumes, its cgroup, the logs of containers without a record, and
+// the faults that follow from them.
+func (o *Observer) observeDisk(s *snapshot.Pod, redactor *redaction.Redactor, volumes volume.Context) {
+	pod, desired := volumes.Pod, volumes.Desired
+	states := volume.States(volumes)
 	s.Volumes = map[string]snapshot.Volume{}
-	for _, v := range volumes {
+	for _, v := range states {
 		s.Volumes[v.Name] = snapshot.Volume{Prepared: v.Prepared, Digest: v.Digest}
 	}
 	s.VolumesRemain = desired.FromCluster() && volume.Remain(pod)
@@ -221,6 +224,14 @@ func (o *Observer) observeDisk(s *snapshot.Pod, desired *podspec.Desired, volume
 			s.LogAttempts[ref.Name] = n
 		}
 	}
+	facts := proof.Facts{
+		Volumes: volumes,
+		States:  states,
+		Node:    *s.Node,
+		Runtime: s.Runtime.Name,
+		Images:  s.ImagesOf(podspec.ImageNames(desired.Pod)),
+	}
+	s.Faults = &snapshot.Faults{Desired: desired.Digest(), Found: proof.Faults(facts, redactor)}
 }
 
 // resolveInFlight resolves creations that were in progress when podctl was killed. A container or sandbox counts as

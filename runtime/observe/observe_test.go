@@ -39,7 +39,7 @@ func TestImagesOfAPod(t *testing.T) {
 	}{"one that is absent": {func() {}, 2}, "one without a proper name": {func() { d.Pod.Spec.Containers[2].Image = "Not A Name" }, 1}} {
 		c.change()
 		l.reset()
-		found, err := l.observer.observeImages(t.Context(), d)
+		found, err := l.observer.observeImages(t.Context(), podspec.ImageNames(d.Pod))
 		if err != nil || len(found) != 1 || found[0].ID != "sha256:i:1" || found[0].Reference == "" || l.count("ImageStatus") > c.asked {
 			t.Errorf("%s: %+v after %d questions, %v", name, found, l.count("ImageStatus"), err)
 		}

@@ -13,42 +13,12 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/criconfig"
-	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
-// Resolve returns the input for the messages of a pod's sandbox and of all its containers, except its images and
-// addresses. It creates nothing: its paths are those that a start will create.
-func Resolve(c volume.Context, node criconfig.Node) (criconfig.ContainerInput, error) {
-	users, err := idMapping(c)
-	if err != nil {
-		return criconfig.ContainerInput{}, err
-	}
-	logs, err := c.Pod.Logs(c.Desired.Pod.Namespace, c.Desired.Pod.Name).Dir()
-	return criconfig.ContainerInput{
-		Desired: c.Desired, Node: node,
-		Paths: criconfig.Paths{LogDir: logs, EtcHosts: c.Pod.EtcHosts(), Volumes: c.Paths(), UserNS: users},
-	}, err
-}
-
-// idMapping returns the ID range of a pod with its own user namespace: the allocated one, or a placeholder until then.
-func idMapping(c volume.Context) (*criconfig.IDMapping, error) {
-	if !criconfig.OwnUsers(c.Desired.Pod) {
-		return nil, nil
-	}
-	ids, given, err := c.Pod.IDs().Read()
-	if err != nil {
-		return nil, err
-	}
-	if !given {
-		ids = state.AnyIDs()
-	}
-	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
-}
-
-// EnvFiles returns the values that a container's environment takes from files of volumes. Values of a file that no init
+// envFiles returns the values that a container's environment takes from files of volumes. Values of a file that no init
 // container has written yet are unwritten; if that is empty, they are omitted.
-func EnvFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map[criconfig.FileKey]string, error) {
+func envFiles(c volume.Context, ref podspec.ContainerRef, unwritten string) (map[criconfig.FileKey]string, error) {
 	values := map[criconfig.FileKey]string{}
 	for i := range ref.Env {
 		if ref.Env[i].ValueFrom == nil || ref.Env[i].ValueFrom.FileKeyRef == nil {

@@ -86,7 +86,7 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 			vol, _ := podspec.FindVolume(p.Desired.Pod, ref.VolumeMounts[i].Name)
 			one.content = volume.HasContent(vol) && ref.VolumeMounts[i].SubPath == "" &&
 				ref.VolumeMounts[i].SubPathExpr == ""
-			one.unfinished = one.content && p.Unfinished[vol.Name]
+			one.unfinished = one.content && p.unfinished(vol.Name)
 			one.part = p.partOf(vol.Name, m.GetHostPath())
 		case m.GetContainerPath() == "/etc/hosts":
 			one.at = ref.Path + ": the hosts file"

@@ -14,18 +14,59 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/volume"
 )
+
+// Facts are the values from which the messages of a pod and their checks follow.
+type Facts struct {
+	// Volumes has the pod with its objects and files.
+	Volumes volume.Context
+	// States are the volumes before a pass. It is nil once they are prepared.
+	States []volume.State
+	Node   criconfig.Node
+	// Runtime is the name that the runtime reports.
+	Runtime string
+	// Images are the present images by reference.
+	Images map[string]model.Image
+}
 
 // Prover checks the sandbox and the containers of one pod.
 type Prover struct {
 	// ContainerInput has the input that the containers of the pod share.
 	criconfig.ContainerInput
-	Volumes volume.Context
-	// Runtime is the name that the runtime reports.
-	Runtime string
-	// Unfinished are the volumes whose content is not written yet, so that their present content does not count.
-	Unfinished map[string]bool
+	facts Facts
+}
+
+// New returns the Prover of a pod. It creates nothing: the paths in its messages are those that a start will create.
+// With an error it returns a Prover without these paths.
+func New(f Facts) (*Prover, error) {
+	c := f.Volumes
+	p := &Prover{facts: f, ContainerInput: criconfig.ContainerInput{
+		Desired: c.Desired, Node: f.Node, Images: f.Images,
+		Paths: criconfig.Paths{EtcHosts: c.Pod.EtcHosts(), Volumes: c.Paths()},
+	}}
+	var err error
+	if p.Paths.UserNS, err = idMapping(c); err != nil {
+		return p, err
+	}
+	p.Paths.LogDir, err = c.Pod.Logs(c.Desired.Pod.Namespace, c.Desired.Pod.Name).Dir()
+	return p, err
+}
+
+// idMapping returns the ID range of a pod with its own user namespace: the allocated one, or a placeholder until then.
+func idMapping(c volume.Context) (*criconfig.IDMapping, error) {
+	if !criconfig.OwnUsers(c.Desired.Pod) {
+		return nil, nil
+	}
+	ids, given, err := c.Pod.IDs().Read()
+	if err != nil {
+		return nil, err
+	}
+	if !given {
+		ids = state.AnyIDs()
+	}
+	return &criconfig.IDMapping{HostID: ids.First, Length: ids.Length}, nil
 }
 
 func refusal(reason model.Reason, format string, args ...any) error {
@@ -38,11 +79,7 @@ func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []strin
 	if err := p.checkDemands(ref); err != nil {
 		return err
 	}
-	in, err := p.input(ref, attempt, ips)
-	if err != nil {
-		return err
-	}
-	config, err := criconfig.Container(in)
+	config, err := p.config(ref, attempt, ips)
 	if err != nil {
 		return err
 	}
@@ -70,31 +107,45 @@ const notYet = "?"
 // unfinished is the prefix for a part of a volume whose content is not written yet. It is no path on disk.
 const unfinished = "unfinished:"
 
-// input returns the input for the message of a container before its creation. It omits Services, because no check
-// depends on them.
-func (p *Prover) input(
-	ref podspec.ContainerRef, attempt uint32, ips []string,
-) (in criconfig.ContainerInput, err error) {
+// Input returns the values of a container's message, and the paths of its mounts inside volumes by their position. It
+// lacks the paths that only the creation of the container makes. Values of environment files that no init container has
+// written yet are unwritten. If that is empty, they are missing.
+func (p *Prover) Input(
+	ref podspec.ContainerRef, attempt uint32, ips []string, unwritten string,
+) (in criconfig.ContainerInput, subs map[int]string, err error) {
 	in = p.ContainerInput
-	in.Container, in.Attempt, in.PodIPs = ref, attempt, withPlaceholders(ips, p.Desired.Pod)
-	in.Paths.EtcHosts, in.Paths.TerminationLog, in.Paths.SubPaths = standIn, standIn, map[int]string{}
-	if in.Files, err = EnvFiles(p.Volumes, ref, notYet); err != nil {
-		return in, err
+	in.Container, in.Attempt, in.PodIPs, in.Paths.SubPaths = ref, attempt, ips, map[int]string{}
+	if in.Files, err = envFiles(p.facts.Volumes, ref, unwritten); err != nil {
+		return in, nil, err
 	}
-	in.Paths.Volumes = p.withUnbound(ref)
-	subs, err := criconfig.SubPaths(in)
-	for _, i := range slices.Sorted(maps.Keys(subs)) {
-		if name := ref.VolumeMounts[i].Name; p.Unfinished[name] || in.Paths.Volumes[name] == unfinished+name {
-			in.Paths.SubPaths[i] = unfinished + name + "/" + subs[i]
-		} else if in.Paths.SubPaths[i], err = volume.CheckSubPath(p.Volumes, ref, i, subs[i]); err != nil {
-			return in, err
-		}
-	}
-	return in, err
+	subs, err = criconfig.SubPaths(in)
+	return in, subs, err
 }
 
-// withUnbound returns the paths of the volumes, with a placeholder for an unbound claim. The pod is held until the claim
-// is bound, so that does not count against the container.
+// config returns the message of a container before its creation. It has no Services, because no check depends on them.
+func (p *Prover) config(ref podspec.ContainerRef, attempt uint32, ips []string) (*runtimeapi.ContainerConfig, error) {
+	in, subs, err := p.Input(ref, attempt, withPlaceholders(ips, p.Desired.Pod), notYet)
+	if err != nil {
+		return nil, err
+	}
+	in.Paths.EtcHosts, in.Paths.TerminationLog, in.Paths.Volumes = standIn, standIn, p.withUnbound(ref)
+	for _, i := range slices.Sorted(maps.Keys(subs)) {
+		if name := ref.VolumeMounts[i].Name; p.unfinished(name) || in.Paths.Volumes[name] == unfinished+name {
+			in.Paths.SubPaths[i] = unfinished + name + "/" + subs[i]
+		} else if in.Paths.SubPaths[i], err = volume.CheckSubPath(p.facts.Volumes, ref, i, subs[i]); err != nil {
+			return nil, err
+		}
+	}
+	return criconfig.Container(in)
+}
+
+// unfinished reports whether the content of a volume is not written yet, so that its present content does not count.
+func (p *Prover) unfinished(name string) bool {
+	return slices.ContainsFunc(p.facts.States, func(s volume.State) bool { return s.Name == name && s.Unfinished })
+}
+
+// withUnbound returns the paths of the volumes, with a placeholder for an unbound claim. The pod is held until the
+// claim is bound, so that does not count against the container.
 func (p *Prover) withUnbound(ref podspec.ContainerRef) map[string]string {
 	paths := maps.Clone(p.Paths.Volumes)
 	for i := range ref.VolumeMounts {
@@ -134,7 +185,7 @@ func withPlaceholders(ips []string, pod *v1.Pod) []string {
 // unknown.
 func (p *Prover) usesRunc() bool {
 	handler, err := p.Node.HandlerOf(p.Desired)
-	return err == nil && p.Runtime == "containerd" && (handler == "" || handler == "runc")
+	return err == nil && p.facts.Runtime == "containerd" && (handler == "" || handler == "runc")
 }
 
 func checkSeccomp(config *runtimeapi.ContainerConfig) error {

@@ -49,12 +49,14 @@ func newLab(t *testing.T, mounts, spec, container string) *lab {
 	d := podspectest.Desired(t, text)
 	layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
 	volumes := volume.Context{Pod: layout.Pod(d.Pod.UID), Desired: d}
-	in, err := Resolve(volumes, criconfig.Node{Name: "node", SeccompRoot: host})
+	p, err := New(Facts{
+		Volumes: volumes, Node: criconfig.Node{Name: "node", SeccompRoot: host}, Runtime: "containerd",
+		Images: map[string]model.Image{"i:1": {ID: "sha256:1"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Images = map[string]model.Image{"i:1": {ID: "sha256:1"}}
-	return &lab{host: host, Prover: &Prover{ContainerInput: in, Volumes: volumes, Runtime: "containerd"}}
+	return &lab{host: host, Prover: p}
 }
 
 func (l *lab) app() podspec.ContainerRef {
@@ -156,7 +158,7 @@ func TestPlaces(t *testing.T) {
 			}
 			l := newLab(t, mounts, "", container)
 			expect(t, l.Container(l.app(), 0, nil), c.want)
-			if l.Runtime = "cri-o"; c.want != "" && !strings.HasPrefix(c.want, "workingDir \"") {
+			if l.facts.Runtime = "cri-o"; c.want != "" && !strings.HasPrefix(c.want, "workingDir \"") {
 				expect(t, l.Container(l.app(), 0, nil), "")
 			}
 		})
@@ -184,11 +186,11 @@ func TestContent(t *testing.T) {
 		alone := *l.Desired
 		alone.Pod = l.Desired.Pod.DeepCopy()
 		alone.Pod.Spec.Containers[0].VolumeMounts = alone.Pod.Spec.Containers[0].VolumeMounts[:3]
-		if err := volume.Prepare(t.Context(), volume.Context{Pod: l.Volumes.Pod, Desired: &alone}, "c"); err != nil {
+		if err := volume.Prepare(t.Context(), volume.Context{Pod: l.facts.Volumes.Pod, Desired: &alone}, "c"); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, l.Container(l.app(), 0, nil), c.after)
-		l.Unfinished = map[string]bool{"c": true}
+		l.facts.States = []volume.State{{Name: "c", Unfinished: true}}
 		expect(t, l.Container(l.app(), 0, nil), "")
 	}
 }
@@ -203,7 +205,7 @@ func TestPartsToBeWritten(t *testing.T) {
 			"subPath: key}\n    - {name: e, mountPath: /x/y}\n": "volumeMounts[3]: /x/y is below a file of the volume",
 	} {
 		l := newLab(t, mounts, "", "")
-		l.Unfinished = map[string]bool{"c": true}
+		l.facts.States = []volume.State{{Name: "c", Unfinished: true}}
 		expect(t, l.Container(l.app(), 0, nil), want)
 	}
 }
@@ -228,7 +230,7 @@ func TestParts(t *testing.T) {
 		if _, err = os.Stat(filepath.Join(l.host, "new")); !errors.Is(err, fs.ErrNotExist) {
 			t.Error("a proof created a directory")
 		}
-		l.Unfinished = map[string]bool{"h": true}
+		l.facts.States = []volume.State{{Name: "h", Unfinished: true}}
 		expect(t, l.Container(l.app(), 0, nil), "")
 	}
 }
@@ -244,7 +246,7 @@ func TestHostPaths(t *testing.T) {
 		"dangling": "is a link to a path that does not exist",
 	} {
 		l.Desired.Pod.Spec.Volumes[0].HostPath.Path = filepath.Join(l.host, path)
-		l.Paths.Volumes = l.Volumes.Paths()
+		l.Paths.Volumes = l.facts.Volumes.Paths()
 		err := l.Container(l.app(), 0, nil)
 		if expect(t, err, want); err != nil && model.ReasonOf(err, "") != model.CreateContainerError {
 			t.Errorf("%s: %s", path, model.ReasonOf(err, ""))
@@ -398,16 +400,16 @@ func TestSubPathFromAFile(t *testing.T) {
 		"    env:\n    - {name: DIR, valueFrom: {fileKeyRef: {volumeName: e, path: app.env, key: DIR}}}\n")
 	proven := func() string {
 		t.Helper()
-		in, err := l.input(l.app(), 0, []string{"10.0.0.2"})
+		config, err := l.config(l.app(), 0, []string{"10.0.0.2"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return filepath.Base(in.Paths.SubPaths[2])
+		return filepath.Base(config.GetMounts()[2].GetHostPath())
 	}
 	if got := proven(); got != "of-?" {
 		t.Errorf("before the volume is there the subPath is %q", got)
 	}
-	if err := volume.Prepare(t.Context(), l.Volumes, "e"); err != nil {
+	if err := volume.Prepare(t.Context(), l.facts.Volumes, "e"); err != nil {
 		t.Fatal(err)
 	}
 	if got := proven(); got != "of-?" {
@@ -425,7 +427,7 @@ func TestSubPathFromAFile(t *testing.T) {
 // block, and the size is limited.
 func TestEnvFiles(t *testing.T) {
 	l := newLab(t, "", "", "    env:\n    - {name: V, valueFrom: {fileKeyRef: {volumeName: e, path: f, key: K}}}\n")
-	if err := volume.Prepare(t.Context(), l.Volumes, "e"); err != nil {
+	if err := volume.Prepare(t.Context(), l.facts.Volumes, "e"); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join(l.Paths.Volumes["e"], "f")
@@ -454,7 +456,7 @@ func TestEnvFiles(t *testing.T) {
 			if err := errors.Join(os.RemoveAll(file), c.make()); err != nil {
 				t.Fatal(err)
 			}
-			values, err := EnvFiles(l.Volumes, l.app(), "?")
+			values, err := envFiles(l.facts.Volumes, l.app(), "?")
 			expect(t, err, c.fault)
 			if got := values[criconfig.FileKey{Volume: "e", Path: "f", Key: "K"}]; got != c.want {
 				t.Errorf("the value is %q", got)
@@ -472,11 +474,24 @@ func TestUnboundClaims(t *testing.T) {
 			vol.VolumeSource = v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}
 		}
 	}
-	l.Paths.Volumes = l.Volumes.Paths()
+	l.Paths.Volumes = l.facts.Volumes.Paths()
 	if err := l.Container(l.app(), 0, nil); err != nil {
 		t.Error(err)
 	}
 	if _, changed := l.Paths.Volumes["e"]; !changed || l.Paths.Volumes["e"] != "" {
 		t.Errorf("the shared input: %q", l.Paths.Volumes["e"])
+	}
+}
+
+// TestDamagedIDs checks that a pod whose range of IDs cannot be read has a fault of its sandbox.
+func TestDamagedIDs(t *testing.T) {
+	l := newLab(t, "", "  hostUsers: false\n", "")
+	path := l.facts.Volumes.Pod.IDs().Path()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	found := Faults(l.facts, nil)
+	if f := found[""]; f.Reason != model.CreatePodSandboxError || !strings.Contains(f.Message, path) {
+		t.Errorf("the fault is %+v", f)
 	}
 }

@@ -149,7 +149,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 		o.Unrecorded = !s.Unseen && o.Memory.Applied == nil
 	}
 	if desired != nil {
-		o.Images = s.imagesOf(desired)
+		o.Images = s.ImagesOf(podspec.ImageNames(desired.Pod))
 		o.Volumes = s.volumesOf(desired)
 		o.Faults = s.Faults.of(desired)
 	}
@@ -193,13 +193,14 @@ func OwnedBy(ref model.PodRef, labels map[string]string) bool {
 	return !labelled || uid == string(ref.UID)
 }
 
-// imagesOf returns, for every image of the pod, whether the runtime has it.
-func (s *Pod) imagesOf(desired *podspec.Desired) map[string]model.Image {
+// ImagesOf returns the images of a pod by their names in its manifest. An image that the runtime does not have is
+// empty.
+func (s *Pod) ImagesOf(names []string) map[string]model.Image {
 	if s.Images == nil {
 		return nil
 	}
 	images := map[string]model.Image{}
-	for _, name := range podspec.ImageNames(desired.Pod) {
+	for _, name := range names {
 		images[name], _ = s.Image(name)
 	}
 	return images

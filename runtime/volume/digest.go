@@ -48,11 +48,15 @@ func (m *mounter) digest(content map[string]File) string {
 // content.
 func Wanted(c Context, name string) (string, error) {
 	m, err := c.find(name)
-	if err != nil || !HasContent(m.vol) {
+	if err != nil {
 		return "", err
 	}
+	return m.wanted()
+}
+
+func (m *mounter) wanted() (string, error) {
 	files, err := collector{m}.content()
-	if err != nil {
+	if err != nil || files == nil {
 		return "", err
 	}
 	return m.digest(files), nil
@@ -79,26 +83,28 @@ type State struct {
 func States(c Context) []State {
 	var all []State
 	for _, vol := range podspec.UsedVolumes(c.Desired.Pod) {
-		s := State{Name: vol.Name, Fault: faultOf(c, vol.Name)}
-		if digest, prepared, err := onDisk(c, vol.Name); err == nil {
-			s.Digest, s.Prepared = digest, prepared
+		if m, err := c.find(vol.Name); err == nil {
+			all = append(all, stateOf(m))
 		}
-		if HasContent(vol) {
-			wanted, err := Wanted(c, vol.Name)
-			s.Unfinished = err != nil || s.Digest != wanted
-		}
-		all = append(all, s)
 	}
 	return all
 }
 
-// onDisk reports whether the volume is prepared, and returns the digest of the content if podctl writes it. A volume
-// that needs no preparation is prepared. A hostPath is prepared if it has the right type.
-func onDisk(c Context, name string) (digest string, prepared bool, err error) {
-	m, err := c.find(name)
-	if err != nil {
-		return "", false, err
+func stateOf(m *mounter) State {
+	s := State{Name: m.vol.Name}
+	wanted, contentErr := m.wanted()
+	s.Fault = m.fault(contentErr)
+	if digest, prepared, err := m.onDisk(wanted); err == nil {
+		s.Digest, s.Prepared = digest, prepared
 	}
+	s.Unfinished = HasContent(m.vol) && (contentErr != nil || s.Digest != wanted)
+	return s
+}
+
+// onDisk reports whether the volume is prepared, and returns the digest of the content if podctl writes it. wanted is
+// the digest that it should have, if that is known. A volume that needs no preparation is prepared. A hostPath is
+// prepared if it has the right type.
+func (m *mounter) onDisk(wanted string) (digest string, prepared bool, err error) {
 	switch vol := m.vol; {
 	case m.isLocal():
 		return "", localDir{m}.check() == nil && localDir{m}.hasGroup(), nil
@@ -107,7 +113,7 @@ func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 	case vol.Image != nil:
 		return "", true, nil
 	case vol.PersistentVolumeClaim != nil:
-		prepared, err = claimDir{c, c.claim(vol)}.ready()
+		prepared, err = claimDir{m.Context, m.claim(vol)}.ready()
 		return "", prepared, err
 	case pluginOf(vol) == "":
 		return "", false, &UnsupportedError{Path: m.at}
@@ -118,9 +124,9 @@ func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 	}
 	digest, err = m.read()
 	if err != nil {
-		return "", false, fmt.Errorf("reading volume %q: %w", name, err)
+		return "", false, fmt.Errorf("reading volume %q: %w", m.vol.Name, err)
 	}
-	if m.missesMountPoint(digest) {
+	if digest == wanted && m.missesMountPoint() {
 		return "", false, nil
 	}
 	return digest, true, nil
@@ -129,11 +135,7 @@ func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 // missesMountPoint reports whether a volume with the right content lacks a mount point for another volume. This happens
 // if the mount is newer than the content; the volume must then be prepared again. New content always comes with its
 // mount points.
-func (m *mounter) missesMountPoint(have string) bool {
-	wanted, err := Wanted(m.Context, m.vol.Name)
-	if err != nil || have != wanted {
-		return false
-	}
+func (m *mounter) missesMountPoint() bool {
 	path, err := m.path()
 	if err != nil {
 		return false

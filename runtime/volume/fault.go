@@ -14,27 +14,24 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// faultOf returns the reason why a volume cannot be prepared, as far as podctl can see it without creating the volume.
+// fault returns the reason why the volume cannot be prepared, as far as podctl can see it without creating the volume.
 // Reasons are a host path of another type or one that cannot be created, an invalid name, files whose paths collide,
 // and huge pages that no container requests. A missing path that Prepare or another volume of the pod may create is not
-// a fault. A missing object is not a fault either, because it is reported for its reference.
-func faultOf(c Context, name string) error {
-	m, err := c.find(name)
-	if err != nil {
-		return err
-	}
+// a fault. A missing object is not a fault either, because it is reported for its reference. contentErr is the error of
+// the wanted content.
+func (m *mounter) fault(contentErr error) (err error) {
 	switch {
 	case m.isLocal():
 		err = localDir{m}.check()
 	case m.vol.HostPath != nil:
 		err = m.hostPathFault()
 	default:
-		err = m.ownFault()
+		err = m.ownFault(contentErr)
 	}
 	if err == nil || errors.Is(err, fs.ErrPermission) {
 		return nil
 	}
-	return prepareError(shownName(m, name), err)
+	return prepareError(shownName(m, m.vol.Name), err)
 }
 
 func (m *mounter) hostPathFault() error {
@@ -48,7 +45,7 @@ func (m *mounter) hostPathFault() error {
 	return nil
 }
 
-func (m *mounter) ownFault() error {
+func (m *mounter) ownFault(contentErr error) error {
 	if _, err := m.path(); err != nil {
 		return err
 	}
@@ -57,15 +54,14 @@ func (m *mounter) ownFault() error {
 			return err
 		}
 	}
-	_, err := collector{m}.content()
-	if errors.As(err, new(*UnresolvedError)) {
+	if errors.As(contentErr, new(*UnresolvedError)) {
 		return nil
 	}
-	return err
+	return contentErr
 }
 
 // RuntimeFault returns the reason why a runtime cannot mount a hostPath without a type. The runtime follows links, and
-// creates a directory if the path is missing (containerd: WithMounts). A hostPath with a type is checked by faultOf.
+// creates a directory if the path is missing (containerd: WithMounts). A hostPath with a type is checked by fault.
 func RuntimeFault(vol *v1.Volume) error {
 	if vol == nil || vol.HostPath == nil || podspec.HostPathType(vol.HostPath) != v1.HostPathUnset {
 		return nil

@@ -13,6 +13,26 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// onDisk returns the state of a volume on disk, as States does.
+func onDisk(c Context, name string) (digest string, prepared bool, err error) {
+	m, err := c.find(name)
+	if err != nil {
+		return "", false, err
+	}
+	wanted, _ := m.wanted()
+	return m.onDisk(wanted)
+}
+
+// faultOf returns the fault of a volume, as States does.
+func faultOf(c Context, name string) error {
+	m, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	_, contentErr := m.wanted()
+	return m.fault(contentErr)
+}
+
 // wantPrepared compares actual and wanted content, as the planner does.
 func wantPrepared(t *testing.T, c Context, name string) {
 	t.Helper()
