@@ -218,7 +218,9 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	case plan.RunSandbox:
 		return x.prepare.runSandbox(ctx, s)
 	case plan.StopSandbox:
-		return "", model.WithReason(model.KillPodSandboxError, x.client.StopSandbox(ctx, s.SandboxID))
+		own, end := lasting(ctx)
+		defer end()
+		return "", model.WithReason(model.KillPodSandboxError, x.client.StopSandbox(own, s.SandboxID))
 	case plan.RemoveSandbox:
 		return "", x.client.RemoveSandbox(context.WithoutCancel(ctx), s.SandboxID)
 	case plan.StartContainer:
@@ -236,6 +238,18 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 		return "", x.rotator.Rotate(ctx, run)
 	}
 	return "", fmt.Errorf("unknown kind of step %q", s.Kind)
+}
+
+// lasting returns a context that a change of the desired state does not cancel: the next pass would have to make the
+// same call again.
+func lasting(ctx context.Context) (own context.Context, end func()) {
+	own, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); !errors.Is(cause, ErrOutdated) {
+			cancel(cause)
+		}
+	})
+	return own, func() { stop(); cancel(nil) }
 }
 
 func (x *execution) end(ctx context.Context) (*Outcome, error) {

@@ -2,12 +2,14 @@ package executor
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -274,6 +276,23 @@ func TestFailedSandboxStops(t *testing.T) {
 	if err != nil || len(outcome.Failed) != 1 || outcome.Failed[0].Reason != "KillPodSandboxError" ||
 		len(outcome.Skipped) == 0 || l.count("RemovePodSandbox") > 0 {
 		t.Errorf("%v, %v, skipped %d, calls %v", err, outcome.Failed, len(outcome.Skipped), l.server.Calls())
+	}
+}
+
+// TestLasting checks that a change of the desired state does not cancel the stop of a sandbox, and that any other cause
+// does.
+func TestLasting(t *testing.T) {
+	for cause, cancels := range map[error]bool{ErrOutdated: false, context.Canceled: true} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			own, end := lasting(ctx)
+			defer end()
+			cancel(cause)
+			synctest.Wait()
+			if canceled := own.Err() != nil; canceled != cancels {
+				t.Errorf("%v: canceled %t", cause, canceled)
+			}
+		})
 	}
 }
 

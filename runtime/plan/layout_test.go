@@ -339,6 +339,26 @@ func TestSandboxesAreStoppedOnce(t *testing.T) {
 	}
 }
 
+// TestDeletionStopsASandboxOnce checks that a deletion does not stop a sandbox again that podctl has stopped.
+func TestDeletionStopsASandboxOnce(t *testing.T) {
+	for _, c := range []struct {
+		state   model.SandboxState
+		stopped []string
+		want    []string
+	}{
+		{model.SandboxNotReady, []string{"s0"}, nil},
+		{model.SandboxNotReady, nil, []string{"stop-sandbox-s0 Deleted"}},
+		{model.SandboxReady, []string{"s0"}, []string{"stop-sandbox-s0 Deleted"}},
+	} {
+		w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, c.state)
+		w.Memory.LastRun = &model.LastRun{Sandbox: "s0", Stopped: c.stopped}
+		p := makeDeletion(w, Options{})
+		if diff := cmp.Diff(c.want, stepsOf(p, StopSandbox)); diff != "" || len(stepsOf(p, RemoveSandbox)) != 1 {
+			t.Errorf("%s, stopped %v: (-want +got)\n%s", c.state, c.stopped, diff)
+		}
+	}
+}
+
 // TestResetStopsAndRemovesOneByOne checks that no hooks run, that the shortest grace period is used, and that logs of
 // older runs are removed.
 func TestResetStopsAndRemovesOneByOne(t *testing.T) {

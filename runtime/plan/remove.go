@@ -107,7 +107,9 @@ func (l *layout) stopAndRemove(logs Logs) []string {
 	containers := s.stopRunning(nil)
 	all := slices.Clone(containers)
 	for i := range l.Sandboxes {
-		all = append(all, s.stopSandbox(&l.Sandboxes[i], after(containers)))
+		if !s.stoppedAlready(&l.Sandboxes[i]) {
+			all = append(all, s.stopSandbox(&l.Sandboxes[i], after(containers)))
+		}
 	}
 	l.removeAll(containers, all, logs)
 	return all

@@ -25,8 +25,10 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/pods"
 	"github.com/podctl/podctl/runtime/cluster/references"
 	"github.com/podctl/podctl/runtime/cluster/statuses"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/kubeletapi"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
@@ -138,12 +140,31 @@ func (n *node) Source() sources.Source { return n.source }
 // HandleEvent marks the pod of an event: its status may have changed. The objects of a pod that has ended are not
 // watched any longer.
 func (n *node) HandleEvent(_ context.Context, e *agent.Event) {
-	n.statuses.Mark(e.Pod.UID)
+	if isPreparation(e) {
+		n.statuses.MarkLater(e.Pod.UID)
+	} else {
+		n.statuses.Mark(e.Pod.UID)
+	}
 	switch {
 	case e.Kind == agent.Ended:
 		n.references.Forget(e.Pod.UID)
 	case e.Kind == agent.Passed && e.Changed:
 		n.references.NotePass(e.Pod.UID)
+	}
+}
+
+// isPreparation reports whether an event is one of the steps before the first start of a container, which soon follows.
+func isPreparation(e *agent.Event) bool {
+	if e.Kind != agent.Stepped || e.Step.Step == nil || e.Step.Kind == executor.StepFailed {
+		return false
+	}
+	switch s := e.Step.Step; s.Kind { //nolint:exhaustive // the others change what runs
+	case plan.CreateCgroup, plan.PrepareVolume, plan.PullImage, plan.CheckContainer, plan.RunSandbox:
+		return true
+	case plan.StartContainer:
+		return e.Step.Kind == executor.StepStarted && s.Attempt == 0
+	default:
+		return false
 	}
 }
 

@@ -13,10 +13,13 @@ import (
 	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/observe"
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -33,6 +36,34 @@ func TestSettings(t *testing.T) {
 	unnamed := daemon.ClusterSettings{NodeIPs: own.NodeIPs}
 	if err := completeSettings(&unnamed); err != nil || unnamed.NodeName != hostName() {
 		t.Errorf("%q, %v", unnamed.NodeName, err)
+	}
+}
+
+// TestPreparation checks which steps the start of a container soon follows. The status shows all others at once.
+func TestPreparation(t *testing.T) {
+	for _, c := range []struct {
+		kind    executor.EventKind
+		step    plan.Step
+		prepare bool
+	}{
+		{executor.StepStarted, plan.Step{Kind: plan.CreateCgroup}, true},
+		{executor.StepDone, plan.Step{Kind: plan.RunSandbox}, true},
+		{executor.StepFailed, plan.Step{Kind: plan.RunSandbox}, false},
+		{executor.StepProgress, plan.Step{Kind: plan.PullImage}, true},
+		{executor.StepStarted, plan.Step{Kind: plan.StartContainer}, true},
+		{executor.StepDone, plan.Step{Kind: plan.StartContainer}, false},
+		{executor.StepStarted, plan.Step{Kind: plan.StartContainer, Attempt: 1}, false},
+		{executor.StepStarted, plan.Step{Kind: plan.StopSandbox}, false},
+	} {
+		e := &agent.Event{Kind: agent.Stepped, Step: executor.Event{Kind: c.kind, Step: &c.step}}
+		if got := isPreparation(e); got != c.prepare {
+			t.Errorf("%s %s, attempt %d: %t", c.step.Kind, c.kind, c.step.Attempt, got)
+		}
+	}
+	for _, e := range []*agent.Event{{Kind: agent.Passed}, {Kind: agent.Stepped, Step: executor.Event{Kind: executor.Warning}}} {
+		if isPreparation(e) {
+			t.Errorf("%+v", e)
+		}
 	}
 }
 

@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// observeSoon is the delay before a changed pod is observed, and observeEvery the shortest time between the starts
-	// of two observations. A status is therefore at most 50 ms older than the first change that it does not show. On a
-	// busy machine, observations take at most half of the time: after a long one, the next one waits as long as that
-	// took, up to restMax.
+	// observeSoon is the delay before a changed pod is observed, observeLater the one if more changes follow, and
+	// observeEvery the shortest time between the starts of two observations. A status is therefore at most 50 ms older
+	// than the first change that it does not show. On a busy machine, observations take at most half of the time: after
+	// a long one, the next one waits as long as that took, up to restMax.
 	observeSoon  = 5 * time.Millisecond
+	observeLater = 45 * time.Millisecond
 	observeEvery = 50 * time.Millisecond
 	restMax      = time.Second
 	// compareEvery is the time between two comparisons of all pods (kubelet: syncPeriod).
@@ -40,9 +41,9 @@ type loop struct {
 	*Manager
 
 	pods map[types.UID]*entry
-	// dirty are the pods that must be observed again, since dirtySince.
-	dirty      map[types.UID]bool
-	dirtySince time.Time
+	// dirty are the pods that must be observed again, at dirtyAt.
+	dirty   map[types.UID]bool
+	dirtyAt time.Time
 	// missed are the pods that could not be observed. They are observed again after missedRetry.
 	missed          map[types.UID]bool
 	missedRetry     backoff
@@ -144,10 +145,13 @@ func (l *loop) act(ctx context.Context) {
 func (l *loop) readMarks(now time.Time) {
 	l.mu.Lock()
 	marked, changed, woken := l.marked, l.changed, l.woken
-	l.marked, l.changed, l.woken = map[types.UID]bool{}, map[types.UID]bool{}, false
+	l.marked, l.changed, l.woken = map[types.UID]time.Time{}, map[types.UID]bool{}, false
 	l.mu.Unlock()
-	for uid := range marked {
-		l.soil(uid, now)
+	listed := l.Copies.Listed()
+	for uid, at := range marked {
+		if !listed || l.Copies.Get(uid) != nil {
+			l.soil(uid, at)
+		}
 	}
 	for uid := range changed {
 		if e := l.pods[uid]; e != nil && l.concerns(e) {

@@ -64,9 +64,10 @@ type Settings struct {
 type Manager struct {
 	Settings
 
-	// mu guards the following fields, and signal reports that they have changed.
+	// mu guards the following fields, and signal reports that they have changed. marked has the pods that must be
+	// observed, and when.
 	mu      sync.Mutex
-	marked  map[types.UID]bool
+	marked  map[types.UID]time.Time
 	changed map[types.UID]bool
 	woken   bool
 	summary Summary
@@ -86,12 +87,24 @@ type Summary struct {
 // New returns a manager. It sends nothing before Run.
 func New(s Settings) *Manager {
 	return &Manager{
-		Settings: s, marked: map[types.UID]bool{}, changed: map[types.UID]bool{}, signal: make(chan struct{}, 1),
+		Settings: s, marked: map[types.UID]time.Time{}, changed: map[types.UID]bool{}, signal: make(chan struct{}, 1),
 	}
 }
 
 // Mark reports that the status of a pod may have changed on this machine.
-func (m *Manager) Mark(uid types.UID) { m.note(func() { m.marked[uid] = true }) }
+func (m *Manager) Mark(uid types.UID) { m.mark(uid, observeSoon) }
+
+// MarkLater is like Mark for a change that others soon follow. It is observed together with them, if they are fast.
+func (m *Manager) MarkLater(uid types.UID) { m.mark(uid, observeLater) }
+
+func (m *Manager) mark(uid types.UID, delay time.Duration) {
+	at := time.Now().Add(delay)
+	m.note(func() {
+		if before, is := m.marked[uid]; !is || at.Before(before) {
+			m.marked[uid] = at
+		}
+	})
+}
 
 // Changed reports that the watched copy of a pod has changed.
 func (m *Manager) Changed(uid types.UID) { m.note(func() { m.changed[uid] = true }) }

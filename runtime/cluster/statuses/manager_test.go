@@ -185,6 +185,26 @@ func TestObservesAtMostEvery50ms(t *testing.T) {
 	})
 }
 
+// TestMarkLater checks that a change that others follow is observed with them, or within 50 ms.
+func TestMarkLater(t *testing.T) {
+	inBubble(t, func(c *cluster) {
+		c.passes(time.Second)
+		c.is("{phase: Pending}", func(*Shown) {})
+		c.MarkLater("u1")
+		c.passes(40 * time.Millisecond)
+		c.expect("after 40 ms")
+		c.becomes(running)
+		c.MarkLater("u1")
+		c.passes(8 * time.Millisecond)
+		c.expect("soon after the second change", patched+" Running")
+		c.passes(time.Second)
+		c.is(ready, func(*Shown) {})
+		c.MarkLater("u1")
+		c.passes(50 * time.Millisecond)
+		c.expect("after 50 ms", patched)
+	})
+}
+
 // TestSlowObservationsTakeHalfOfTheTime checks that slow observations leave time for requests.
 func TestSlowObservationsTakeHalfOfTheTime(t *testing.T) {
 	inBubble(t, func(c *cluster) {
@@ -601,9 +621,13 @@ func TestAPodThatVanishes(t *testing.T) {
 		c.passes(time.Second)
 		c.log()
 		c.set(func() { delete(c.watched, "u1") })
+		before := c.here.lists
 		c.becomes("{phase: Failed}")
 		c.passes(time.Minute)
 		c.expect("it ends")
+		if n := c.here.lists - before; n > 0 {
+			t.Errorf("%d observations of a pod that the API does not have", n)
+		}
 		if s := c.Summary(); s.Pending != 0 {
 			t.Errorf("%d pending", s.Pending)
 		}

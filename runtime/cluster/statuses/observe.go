@@ -26,9 +26,9 @@ type observation struct {
 }
 
 // soil notes that a pod must be observed again.
-func (l *loop) soil(uid types.UID, now time.Time) {
-	if len(l.dirty) == 0 {
-		l.dirtySince = now
+func (l *loop) soil(uid types.UID, at time.Time) {
+	if len(l.dirty) == 0 || at.Before(l.dirtyAt) {
+		l.dirtyAt = at
 	}
 	l.dirty[uid] = true
 }
@@ -39,8 +39,8 @@ func (l *loop) observeAt() (at time.Time, due bool) {
 		return time.Time{}, false
 	}
 	at = l.missedRetry.until
-	if soon := l.dirtySince.Add(observeSoon); len(l.dirty) > 0 && (len(l.missed) == 0 || soon.Before(at)) {
-		at = soon
+	if len(l.dirty) > 0 && (len(l.missed) == 0 || l.dirtyAt.Before(at)) {
+		at = l.dirtyAt
 	}
 	for _, earliest := range []time.Time{l.observedAt.Add(observeEvery), l.restUntil} {
 		if at.Before(earliest) {
