@@ -1,11 +1,13 @@
 package commands
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
@@ -316,15 +318,16 @@ func TestSourceOfPods(t *testing.T) {
 	}
 }
 
-// TestReadinessGatesOfTheAPIServer checks that commands take the conditions of readiness gates from the agent, and show
-// them as unknown without one.
-func TestReadinessGatesOfTheAPIServer(t *testing.T) {
+// TestConditionsInTheAPI checks that commands take the conditions of a pod in the API from the agent: those of other
+// programs, the times of podctl's own, and the readiness gates, which are unknown without an agent.
+func TestConditionsInTheAPI(t *testing.T) {
 	l := newInCluster(t)
 	checkpoint := state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}.Pod(clusterUID).Checkpoint()
 	c, err := checkpoint.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
+	c.Applied.Pod.Generation = 3
 	c.Applied.Pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/g"}}
 	if err = checkpoint.Write(c); err != nil {
 		t.Fatal(err)
@@ -340,14 +343,31 @@ func TestReadinessGatesOfTheAPIServer(t *testing.T) {
 	kept := api.Pod{PodRef: model.PodRef{Namespace: "a", Name: "web", UID: clusterUID}}
 	l.ServeAgent(kept)
 	ready("Unknown")
-	pod := &v1.Pod{Spec: c.Applied.Pod.Spec}
+	since := metav1.Date(2026, 5, 4, 11, 0, 0, 0, time.UTC)
 	for status, want := range map[v1.ConditionStatus]string{"True": "True", "False": "False", "": "False"} {
-		conditions := []v1.PodCondition{{Type: "other", Status: v1.ConditionTrue}}
+		conditions := []v1.PodCondition{
+			{Type: "other", Status: v1.ConditionTrue},
+			{Type: v1.PodScheduled, Status: v1.ConditionTrue, LastTransitionTime: since},
+		}
 		if status != "" {
 			conditions = append(conditions, v1.PodCondition{Type: "example.com/g", Status: status})
 		}
-		kept.ReadinessGates = api.Gates(pod, conditions)
+		kept.Conditions = conditions
 		l.ServeAgent(kept)
 		ready(want)
+	}
+	text, _ := l.Must("get", "a/web", "-o", "json")
+	var pod v1.Pod
+	if err = json.Unmarshal([]byte(text), &pod); err != nil {
+		t.Fatal(err)
+	}
+	found := map[v1.PodConditionType]v1.PodCondition{}
+	for _, c := range pod.Status.Conditions {
+		found[c.Type] = c
+	}
+	scheduled := found[v1.PodScheduled]
+	if pod.Status.ObservedGeneration != 3 || scheduled.ObservedGeneration != 3 || found["other"].Status != v1.ConditionTrue ||
+		!scheduled.LastTransitionTime.Equal(&since) {
+		t.Errorf("generation %d, %+v", pod.Status.ObservedGeneration, pod.Status.Conditions)
 	}
 }

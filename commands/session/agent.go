@@ -80,27 +80,26 @@ func (s *Session) NotifyAgent(ctx context.Context) bool {
 	return true
 }
 
-// gatesFor is how long the agent's answer about readiness gates is used.
-const gatesFor = time.Second
+// apiPodsFor is how long the agent's answer about pods in the API server is used.
+const apiPodsFor = time.Second
 
-// readinessGates is the last answer of the agent about pods of the API server.
-type readinessGates struct {
+// apiPods is the last answer of the agent about pods of the API server.
+type apiPods struct {
 	mu   sync.Mutex
 	at   time.Time
 	pods map[types.UID]*api.Pod
 }
 
-// gates returns the conditions that the readiness gates of a pod name. Only an agent that watches the API server knows
-// them.
-func (s *Session) gates(ctx context.Context, uid types.UID) []v1.PodCondition {
+// conditions returns the conditions of a pod in the API. Only an agent that watches the API server knows them.
+func (s *Session) conditions(ctx context.Context, uid types.UID) []v1.PodCondition {
 	r := &s.known
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); r.at.IsZero() || now.Sub(r.at) > gatesFor {
+	if now := time.Now(); r.at.IsZero() || now.Sub(r.at) > apiPodsFor {
 		r.pods, r.at = s.AgentPods(ctx), time.Now()
 	}
 	if p := r.pods[uid]; p != nil {
-		return api.Conditions(p.ReadinessGates)
+		return p.Conditions
 	}
 	return nil
 }

@@ -51,8 +51,8 @@ type Session struct {
 	mu         sync.Mutex
 	loaded     []*podspec.Desired
 	redactable redactable
-	// known is what the agent knows about readiness gates.
-	known readinessGates
+	// known is what the agent knows about pods in the API server.
+	known apiPods
 }
 
 // New returns the session of an environment. Its flags are filled later, before a command runs.
@@ -81,7 +81,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
 		Reserved: s.Flags.ReservedPorts(), Kernel: s.kernel(),
 	})
-	s.engine.Observer.Gates = s.gates
+	s.engine.Observer.Conditions = s.conditions
 	return s.engine, nil
 }
 

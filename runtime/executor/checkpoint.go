@@ -51,7 +51,7 @@ func (x *checkpointer) begin() error {
 	applied := *x.snapshot
 	applied.Checkpoint = x.checkpoint
 	in := applied.Input(x.plan.Pod, x.desired, plan.Options{})
-	in.Gates = x.gates
+	in.Cluster = x.cluster
 	x.status = podstatus.Of(in.State())
 	if !x.completes() {
 		return nil

@@ -21,6 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/podstatus"
 	"github.com/podctl/podctl/runtime/probe"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -39,9 +40,9 @@ type subject struct {
 	observed *model.Observed
 	// applied is the manifest applied before this pass; nil if it is unknown.
 	applied *podspec.Desired
-	// gates are the conditions of readiness gates, as in the input of the plan.
-	gates []v1.PodCondition
-	pod   state.Pod
+	// cluster is the pod's state in the API, as in the input of the plan.
+	cluster *podstatus.Cluster
+	pod     state.Pod
 
 	outputs    *outputs
 	report     *reporter
@@ -130,7 +131,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		snapshot: s,
 		observed: &in.Observed,
 		applied:  s.Checkpoint.Applied,
-		gates:    in.Gates,
+		cluster:  in.Cluster,
 		pod:      e.layout.Pod(p.Pod.UID),
 		outputs:  newOutputs(p, &in.Observed),
 	}

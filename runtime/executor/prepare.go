@@ -124,8 +124,9 @@ func (x *preparer) warnOfPullSecrets() {
 		return
 	}
 	if missing := podspec.MissingPullSecrets(d); len(missing) > 0 {
-		x.report.recordOften("FailedToRetrieveImagePullSecret", fmt.Sprintf("Unable to retrieve some image pull secrets "+
-			"(%s); attempting to pull the image may not succeed.", strings.Join(missing, ", ")))
+		x.report.recordOften("FailedToRetrieveImagePullSecret", fmt.Sprintf(
+			"Unable to retrieve some image pull secrets (%s); attempting to pull the image may not succeed.",
+			strings.Join(missing, ", ")))
 	}
 }
 

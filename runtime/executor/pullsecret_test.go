@@ -26,7 +26,7 @@ func TestMissingPullSecrets(t *testing.T) {
 		n := 0
 		for _, e := range h.Events {
 			if e.Reason == "FailedToRetrieveImagePullSecret" {
-				n += int(e.Count)
+				n += e.Count
 			}
 		}
 		return n

@@ -57,9 +57,8 @@ type Observer struct {
 	digests *Digests
 	// adopts reports whether pods of another runtime may move to this one.
 	adopts bool
-	// Gates returns the conditions in the API that the readiness gates of a pod can name; nil if they are unknown. It
-	// may be nil.
-	Gates func(ctx context.Context, uid types.UID) []v1.PodCondition
+	// Conditions returns the conditions of a pod in the API; nil if they are unknown. It may be nil.
+	Conditions func(ctx context.Context, uid types.UID) []v1.PodCondition
 	// taken has the resources that each pod uses on the node; nil for a pod that uses none.
 	taken *state.Summaries[*model.Admitted]
 }
@@ -271,7 +270,9 @@ func (o *Observer) Input(
 		return nil, nil, err
 	}
 	in := s.Input(ref, desired, opts)
-	o.addGates(ctx, in)
+	if desired != nil && len(desired.Pod.Spec.ReadinessGates) > 0 {
+		o.addConditions(ctx, in)
+	}
 	if !in.NeedsAdmission() {
 		return in, s, nil
 	}
@@ -287,10 +288,10 @@ func (o *Observer) Input(
 	return o.Input(ctx, ref, &before, opts)
 }
 
-// addGates adds the conditions that the readiness gates of a pod of the API server name.
-func (o *Observer) addGates(ctx context.Context, in *plan.Input) {
-	d := in.Desired
-	if o.Gates != nil && d != nil && d.FromCluster() && len(d.Pod.Spec.ReadinessGates) > 0 {
-		in.Gates = o.Gates(ctx, d.Pod.UID)
+// addConditions adds the conditions of a pod of the API server in the API. A plan depends on them only if the pod has
+// readiness gates.
+func (o *Observer) addConditions(ctx context.Context, in *plan.Input) {
+	if o.Conditions != nil && in.Cluster != nil {
+		in.Cluster.Conditions = o.Conditions(ctx, in.Desired.Pod.UID)
 	}
 }

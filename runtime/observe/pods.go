@@ -126,6 +126,6 @@ func (l *Lister) statusInput(
 		return nil, nil, err
 	}
 	in := s.Input(ref, d, plan.Options{})
-	l.observer.addGates(ctx, in)
+	l.observer.addConditions(ctx, in)
 	return in, s, nil
 }

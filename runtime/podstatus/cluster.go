@@ -13,10 +13,19 @@ import (
 type Cluster struct {
 	// Generation is metadata.generation of the version that the last pass applied; 0 for a mirror pod.
 	Generation int64
-	// Conditions are the conditions of the pod in the API. The readiness gates refer to them.
+	// Conditions are the conditions of the pod in the API. The readiness gates refer to them. If nil, they are unknown
+	// here.
 	Conditions []v1.PodCondition
 	// Waiting is the resize that podctl cannot make; nil if there is none.
 	Waiting *PendingResize
+}
+
+// ClusterOf returns the state of a pod of the API server on this machine; nil for another pod.
+func ClusterOf(d *podspec.Desired) *Cluster {
+	if d == nil || d.Pod == nil || !d.FromCluster() {
+		return nil
+	}
+	return &Cluster{Generation: d.Pod.Generation}
 }
 
 // PendingResize explains why a resize is not made (kubelet: SetPodResizePendingCondition).
@@ -31,11 +40,8 @@ type PendingResize struct {
 // apiConditions returns the conditions of the pod in the API, and whether they are known. A pod of another source has
 // none.
 func apiConditions(p *Pod) (conditions []v1.PodCondition, known bool) {
-	switch {
-	case p.cluster != nil:
-		return p.cluster.Conditions, true
-	case p.gates != nil:
-		return p.gates, true
+	if p.cluster != nil {
+		return p.cluster.Conditions, p.cluster.Conditions != nil
 	}
 	return nil, p.Desired == nil || !p.Desired.FromCluster()
 }

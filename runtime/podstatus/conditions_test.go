@@ -174,7 +174,7 @@ func TestReadinessGatesOfClusters(t *testing.T) {
 		for _, status := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown} {
 			w.Memory.Conditions = map[v1.PodConditionType]model.Transition{v1.PodReady: {Status: status, At: modeltest.Noon()}}
 			p := podOf(w)
-			p.gates = c.gates
+			p.cluster = &Cluster{Conditions: c.gates}
 			ready := Of(p).Conditions[2]
 			if got := string(ready.Status) + " " + ready.Reason; ready.Type != v1.PodReady || got != c.want {
 				t.Errorf("%s: %s %s, want %s", name, ready.Type, got, c.want)

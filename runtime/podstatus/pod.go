@@ -25,8 +25,6 @@ type Input struct {
 	// Cluster is the pod's state in the API of a cluster; nil without a cluster. The status then has the fields that
 	// only a cluster needs.
 	Cluster *Cluster
-	// Gates are the conditions in the API that the readiness gates of the pod can name. If nil, they are unknown here.
-	Gates []v1.PodCondition
 }
 
 // Pod is the current state of a pod: the input in the order in which rules read it, with sandboxes and containers
@@ -48,14 +46,13 @@ type Pod struct {
 	noBackoff   bool
 	probedSince time.Time
 	cluster     *Cluster
-	gates       []v1.PodCondition
 }
 
 // New sorts the observed state of a pod.
 func New(in *Input) *Pod {
 	p := &Pod{
 		Desired: in.Desired, Observed: &in.Observed, Now: in.Now,
-		noBackoff: in.NoBackoff, probedSince: in.ProbedSince, cluster: in.Cluster, gates: in.Gates,
+		noBackoff: in.NoBackoff, probedSince: in.ProbedSince, cluster: in.Cluster,
 		Sandboxes: model.SortedSandboxes(in.Observed.Sandboxes), Containers: in.Observed.NewestFirst(),
 	}
 	if len(p.Sandboxes) > 0 && p.Sandboxes[0].State == model.SandboxReady {

@@ -107,7 +107,9 @@ func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
 
 // Input returns the input of a plan for a pod.
 func (s *Pod) Input(ref model.PodRef, desired *podspec.Desired, opts plan.Options) *plan.Input {
-	facts := podstatus.Input{Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt}
+	facts := podstatus.Input{
+		Desired: desired, Observed: s.Observed(ref, desired), Now: s.TakenAt, Cluster: podstatus.ClusterOf(desired),
+	}
 	return &plan.Input{Input: facts, Pod: ref, Options: opts}
 }
 

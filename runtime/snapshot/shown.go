@@ -12,7 +12,7 @@ import (
 )
 
 // Shown returns the pod as commands print it: its manifest with debug containers added since, its status, and the mark
-// of a deletion.
+// of a deletion. A pod of the API server has the conditions that the API has or gets, if these are known.
 func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	notes := make([]map[string]string, 0, len(s.Containers))
 	for _, c := range s.Containers {
@@ -22,6 +22,11 @@ func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	pod := in.Desired.Pod.DeepCopy()
 	in.Desired.MarkSource(pod)
 	pod.Status = podstatus.Of(in.State())
+	if c := in.Cluster; c != nil && c.Conditions != nil {
+		over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+		merge := podstatus.ConditionMerge{Pod: pod, API: c.Conditions, Generation: c.Generation, Ends: over}
+		pod.Status.Conditions = merge.Merge(&pod.Status)
+	}
 	if s.Checkpoint != nil {
 		s.Checkpoint.Leaving().Mark(pod)
 	}

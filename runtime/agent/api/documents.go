@@ -3,6 +3,8 @@ package api
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -106,8 +108,8 @@ type Pod struct {
 	Rejection *model.Rejection `json:"rejection,omitempty"`
 	// Eviction is the reason why the pod was evicted. It is missing for a pod that was not evicted.
 	Eviction *model.Eviction `json:"eviction,omitempty"`
-	// ReadinessGates are those of a pod of the API server; none if their conditions are unknown.
-	ReadinessGates []Gate `json:"readinessGates,omitempty"`
+	// Conditions are those of a pod of the API server in the API; nil if they are unknown.
+	Conditions []v1.PodCondition `json:"conditions,omitzero"`
 	// Probes are the verdicts of the probes of running containers.
 	Probes []Probe `json:"probes,omitempty"`
 }

@@ -108,7 +108,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	engine.Observer.Gates = nil // The agent does not ask itself. A cluster sets it.
+	engine.Observer.Conditions = nil // The agent does not ask itself. A cluster sets it.
 	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
 	if err = d.join(ctx); err != nil {
 		return err

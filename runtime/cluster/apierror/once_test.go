@@ -16,21 +16,25 @@ func TestOnce(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	for i, c := range []struct {
-		ctx  context.Context
-		err  error
-		want string
+		ended bool
+		err   error
+		want  string
 	}{
-		{t.Context(), nil, ""},
-		{t.Context(), errors.New("a"), `level=WARN msg=failed node=n error=a`},
-		{t.Context(), errors.New("a"), ""},
-		{ended, errors.New("b"), ""},
-		{t.Context(), errors.New("a"), ""},
-		{t.Context(), errors.New("b"), `level=WARN msg=failed node=n error=b`},
-		{t.Context(), nil, ""},
-		{t.Context(), errors.New("b"), `level=WARN msg=failed node=n error=b`},
+		{false, nil, ""},
+		{false, errors.New("a"), `level=WARN msg=failed node=n error=a`},
+		{false, errors.New("a"), ""},
+		{true, errors.New("b"), ""},
+		{false, errors.New("a"), ""},
+		{false, errors.New("b"), `level=WARN msg=failed node=n error=b`},
+		{false, nil, ""},
+		{false, errors.New("b"), `level=WARN msg=failed node=n error=b`},
 	} {
 		text.Reset()
-		o.Warn(c.ctx, log, "failed", c.err, "node", "n")
+		ctx := t.Context()
+		if c.ended {
+			ctx = ended
+		}
+		o.Warn(ctx, log, "failed", c.err, "node", "n")
 		if got := strings.TrimSpace(text.String()); !strings.HasSuffix(got, c.want) || (c.want == "") != (got == "") {
 			t.Errorf("try %d: %q, want %q", i, got, c.want)
 		}

@@ -104,7 +104,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	})
 	client.Health.OnReturn(n.events.Wake)
 	m.Engine.ObserveEvents(n.handlePodEvents)
-	m.Engine.Observer.Gates = func(_ context.Context, uid types.UID) []v1.PodCondition {
+	m.Engine.Observer.Conditions = func(_ context.Context, uid types.UID) []v1.PodCondition {
 		return conditionsOf(n.source.Get(uid))
 	}
 	if err = n.writeIdentity(); err != nil {

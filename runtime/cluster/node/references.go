@@ -48,7 +48,8 @@ func (n *node) newReferences(ctx context.Context) *references.References {
 	})
 }
 
-// runCollections keeps the files of Services and RuntimeClasses up to date. A changed class wakes the pods that name one.
+// runCollections keeps the files of Services and RuntimeClasses up to date. A changed class wakes the pods that name
+// one.
 func (n *node) runCollections(ctx context.Context, a *agent.Agent) {
 	layout, log := n.member.Layout, n.member.Log
 	services := references.Services{

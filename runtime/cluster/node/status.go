@@ -35,7 +35,7 @@ func (n *node) Describe(s *api.Status) {
 		pod := n.source.Get(s.Pods[i].UID)
 		addFinalizers(&s.Pods[i], pod)
 		if pod != nil {
-			s.Pods[i].ReadinessGates = api.Gates(pod, conditionsOf(pod))
+			s.Pods[i].Conditions = conditionsOf(pod)
 		}
 	}
 }

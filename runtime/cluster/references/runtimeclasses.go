@@ -28,7 +28,8 @@ type RuntimeClasses struct {
 // Run keeps the file up to date until the context ends. It writes nothing before the API server has answered.
 func (c *RuntimeClasses) Run(ctx context.Context) {
 	all := collection[*nodev1.RuntimeClass]{
-		what: "the RuntimeClasses", client: c.Client, resource: "runtimeclasses", object: &nodev1.RuntimeClass{}, list: &nodev1.RuntimeClassList{},
+		what: "the RuntimeClasses", client: c.Client, resource: "runtimeclasses",
+		object: &nodev1.RuntimeClass{}, list: &nodev1.RuntimeClassList{},
 		part: partOfClass, encode: encodeClasses, file: c.File,
 		confirm: c.Confirm, written: c.Changed, log: c.Log,
 	}

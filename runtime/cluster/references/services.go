@@ -25,7 +25,8 @@ type Services struct {
 // Run keeps the file up to date until the context ends. It writes nothing before the API server has answered.
 func (s *Services) Run(ctx context.Context) {
 	all := collection[*v1.Service]{
-		what: "the Services", client: s.Client, resource: "services", object: &v1.Service{}, list: &v1.ServiceList{}, part: partOfService,
+		what: "the Services", client: s.Client, resource: "services",
+		object: &v1.Service{}, list: &v1.ServiceList{}, part: partOfService,
 		encode: func(services []*v1.Service) ([]byte, error) { return service.InCluster(services).Encode() },
 		file:   s.File, confirm: s.Confirm, log: s.Log,
 	}

@@ -802,3 +802,7 @@ func TestManyPods(t *testing.T) {
 		}
 	})
 }
+
+func conditionIn(conditions []v1.PodCondition, kind v1.PodConditionType) int {
+	return slices.IndexFunc(conditions, func(c v1.PodCondition) bool { return c.Type == kind })
+}
