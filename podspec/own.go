@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -67,18 +68,12 @@ func IsToken(kind, name string) bool {
 
 // FindToken returns the source of a pod's volume for the token with a name, or nil if the pod has none.
 func FindToken(pod *v1.Pod, name string) *v1.ServiceAccountTokenProjection {
-	for i := range pod.Spec.Volumes {
-		projected := pod.Spec.Volumes[i].Projected
-		if projected == nil {
-			continue
+	return findSource(pod, func(source *v1.VolumeProjection) *v1.ServiceAccountTokenProjection {
+		if s := source.ServiceAccountToken; s != nil && TokenName(s) == name {
+			return s
 		}
-		for _, source := range projected.Sources {
-			if s := source.ServiceAccountToken; s != nil && TokenName(s) == name {
-				return s
-			}
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 func tokenReference(s *v1.ServiceAccountTokenProjection, path string) Reference {
@@ -113,4 +108,80 @@ func FSUser(pod *v1.Pod) *int64 {
 		user = own
 	}
 	return user
+}
+
+// BundleKey is the key of the trust anchors in their ConfigMap.
+const BundleKey = "bundle"
+
+// BundleName returns the name of the ConfigMap that has the trust anchors of a volume's source, as PEM. Sources that
+// differ only in their path or in optional have the same name.
+func BundleName(s *v1.ClusterTrustBundleProjection) string {
+	wanted := v1.ClusterTrustBundleProjection{Name: s.Name}
+	if s.Name == nil {
+		wanted = v1.ClusterTrustBundleProjection{SignerName: s.SignerName, LabelSelector: s.LabelSelector}
+	}
+	text, err := json.Marshal(wanted)
+	if err != nil {
+		text = nil // The type has no values that JSON lacks.
+	}
+	return ownName(bundlePrefix, string(text))
+}
+
+// IsBundle reports whether an object has trust anchors for one pod, and is not a ConfigMap of the API server.
+func IsBundle(kind, name string) bool {
+	return kind == KindConfigMap && strings.HasPrefix(name, bundlePrefix)
+}
+
+// FindBundle returns the source of a pod's volume for the trust anchors with a name, or nil if the pod has none.
+func FindBundle(pod *v1.Pod, name string) *v1.ClusterTrustBundleProjection {
+	return findSource(pod, func(source *v1.VolumeProjection) *v1.ClusterTrustBundleProjection {
+		if s := source.ClusterTrustBundle; s != nil && BundleName(s) == name {
+			return s
+		}
+		return nil
+	})
+}
+
+// findSource returns the first result that is not nil for the sources of a pod's projected volumes.
+func findSource[T any](pod *v1.Pod, match func(*v1.VolumeProjection) *T) *T {
+	for i := range pod.Spec.Volumes {
+		projected := pod.Spec.Volumes[i].Projected
+		if projected == nil {
+			continue
+		}
+		for j := range projected.Sources {
+			if found := match(&projected.Sources[j]); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+func bundleReference(s *v1.ClusterTrustBundleProjection, path string) Reference {
+	return reference(KindConfigMap, BundleName(s), nil, s.Optional, path)
+}
+
+// missingBundle completes a reference to trust anchors that the API server does not have, or has not sent (kubelet:
+// GetTrustAnchorsByName, GetTrustAnchorsBySigner).
+func (r MissingReference) missingBundle(pod *v1.Pod, why *UnreadError) MissingReference {
+	what, text := "a ClusterTrustBundle", "combination of signerName and labelSelector matched zero ClusterTrustBundles"
+	if s := FindBundle(pod, r.Name); s != nil && s.Name != nil {
+		what = fmt.Sprintf("ClusterTrustBundle %.253q", *s.Name)
+		text = fmt.Sprintf("while getting ClusterTrustBundle: "+
+			"clustertrustbundle.certificates.k8s.io %.253q not found", *s.Name)
+	} else if s != nil && s.SignerName != nil {
+		what = fmt.Sprintf("a ClusterTrustBundle of the signer %.571q", *s.SignerName)
+	}
+	subject := what + strings.TrimSuffix(r.of(), ",")
+	switch {
+	case why == nil:
+		r.Detail = subject + ", does not exist in the API server"
+	case why.Status != "":
+		r.Detail, text = subject+", cannot be used: "+why.Reason, why.Status
+	default:
+		r.Detail, text = subject+", is unknown: "+why.Error(), "ClusterTrustBundle informer has not yet synced"
+	}
+	r.Status = r.inVolume(text)
+	return r
 }

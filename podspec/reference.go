@@ -70,8 +70,9 @@ func EnvReferences(ref ContainerRef) []Reference {
 	return refs
 }
 
-// VolumeReferences returns the ConfigMaps, Secrets and tokens that a volume takes files from. A token is a Secret with
-// the name of TokenName. path is the field path of the volume.
+// VolumeReferences returns the ConfigMaps, Secrets, tokens and trust anchors that a volume takes files from. A token is
+// a Secret with the name of TokenName, and trust anchors are a ConfigMap with the name of BundleName. path is the field
+// path of the volume.
 func VolumeReferences(vol *v1.Volume, path string) []Reference {
 	var refs []Reference
 	if s := vol.ConfigMap; s != nil {
@@ -94,6 +95,9 @@ func VolumeReferences(vol *v1.Volume, path string) []Reference {
 		}
 		if s := source.ServiceAccountToken; s != nil {
 			refs = append(refs, tokenReference(s, at+".serviceAccountToken"))
+		}
+		if s := source.ClusterTrustBundle; s != nil {
+			refs = append(refs, bundleReference(s, at+".clusterTrustBundle"))
 		}
 	}
 	return refs
@@ -144,6 +148,9 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 		if IsToken(r.Kind, r.Name) {
 			return []MissingReference{out.unreadToken(d.Pod, why)}
 		}
+		if IsBundle(r.Kind, r.Name) {
+			return []MissingReference{out.missingBundle(d.Pod, &why)}
+		}
 		out.Detail = fmt.Sprintf("%s %s/%s%s is unknown: %s", r.Kind, d.Pod.Namespace, r.Name, out.of(), why.Error())
 		out.Status = out.inVolume(cmp.Or(why.Status, notSynced(r.Kind)))
 		return []MissingReference{out}
@@ -152,6 +159,9 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 		return nil
 	}
 	if !d.Objects.Has(r.Kind, r.Name) {
+		if IsBundle(r.Kind, r.Name) {
+			return []MissingReference{out.missingBundle(d.Pod, nil)}
+		}
 		return []MissingReference{out.absent(d)}
 	}
 	var missing []MissingReference

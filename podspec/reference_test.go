@@ -9,6 +9,8 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/podspec/podspectest"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestUnresolved(t *testing.T) {
@@ -87,6 +89,50 @@ func TestMissingInCluster(t *testing.T) {
 		if got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
 		}
+	}
+}
+
+// TestMissingBundles checks the messages for trust anchors of the API server, which are those of a kubelet.
+func TestMissingBundles(t *testing.T) {
+	const failed = `MountVolume.SetUp failed for volume "v" : `
+	byName := &v1.ClusterTrustBundleProjection{Name: new("ca"), Path: "ca"}
+	bySigner := &v1.ClusterTrustBundleProjection{SignerName: new("a.io/b"), Path: "ca"}
+	optional := &v1.ClusterTrustBundleProjection{Name: new("ca"), Path: "ca", Optional: new(true)}
+	for what, c := range map[string]struct {
+		source         *v1.ClusterTrustBundleProjection
+		why            *podspec.UnreadError
+		status, detail string
+	}{
+		"a name": {byName, nil, failed + `while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "ca" not found`,
+			`ClusterTrustBundle "ca", which volume v names, does not exist in the API server`},
+		"a signer": {bySigner, nil, failed + "combination of signerName and labelSelector matched zero ClusterTrustBundles",
+			`a ClusterTrustBundle of the signer "a.io/b", which volume v names, does not exist in the API server`},
+		"optional": {source: optional},
+		"no answer": {optional, &podspec.UnreadError{}, failed + "ClusterTrustBundle informer has not yet synced",
+			`ClusterTrustBundle "ca", which volume v names, is unknown: it has not been read from the API server`},
+		"not supported": {optional, &podspec.UnreadError{Reason: "why", Status: "text"}, failed + "text",
+			`ClusterTrustBundle "ca", which volume v names, cannot be used: why`},
+	} {
+		d := podspectest.FromAPI(t, podspectest.Minimal+
+			"    volumeMounts: [{name: v, mountPath: /v}]\n  volumes: [{name: v, emptyDir: {}}]\n")
+		d.Pod.Spec.Volumes[0].VolumeSource = v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{
+			Sources: []v1.VolumeProjection{{ClusterTrustBundle: c.source}},
+		}}
+		if c.why != nil {
+			name := podspec.ObjectName{Kind: podspec.KindConfigMap, Name: podspec.BundleName(c.source)}
+			d.Unread = map[podspec.ObjectName]podspec.UnreadError{name: *c.why}
+		}
+		status, detail := "", ""
+		for _, r := range d.Unresolved() {
+			status, detail = status+r.Status, detail+r.Detail
+		}
+		if status != c.status || detail != c.detail {
+			t.Errorf("%s: %s\n%s", what, status, detail)
+		}
+	}
+	all := &v1.ClusterTrustBundleProjection{SignerName: new("a.io/b"), LabelSelector: &metav1.LabelSelector{}}
+	if podspec.BundleName(byName) != podspec.BundleName(optional) || podspec.BundleName(bySigner) == podspec.BundleName(all) {
+		t.Error("the names of bundles do not depend on what the sources select")
 	}
 }
 

@@ -235,7 +235,7 @@ func volumeFields() []Field {
 		},
 		{
 			Path: "volume.projected.sources.clusterTrustBundle", Support: Refused, Change: NoChange, Note: token,
-			Cluster: Refused, ClusterNote: "podctl does not read trust bundles.",
+			Cluster: Honoured, ClusterNote: "Needs an API server with ClusterTrustBundles of the version v1beta1.",
 		},
 		{
 			Path: "volume.projected.sources.podCertificate", Support: Refused, Change: NoChange, Note: token,

@@ -56,6 +56,13 @@ func TestInCluster(t *testing.T) {
 				v1.VolumeProjection{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},
 			),
 		},
+		"trust anchors": {
+			set: projected(v1.VolumeProjection{ClusterTrustBundle: &v1.ClusterTrustBundleProjection{Name: new("ca"), Path: "ca"}}),
+		},
+		"a certificate of the pod": {
+			set:     projected(v1.VolumeProjection{PodCertificate: &v1.PodCertificateProjection{SignerName: "a.io/b", KeyType: "ED25519"}}),
+			refused: "spec.volumes[0].projected.sources[0].podCertificate",
+		},
 		"a projected source of a newer version": {
 			set:     projected(v1.VolumeProjection{}),
 			refused: "spec.volumes[0].projected.sources[0]",

@@ -92,7 +92,7 @@ func checkPodNames(r *report, pod *v1.Pod) {
 func checkVolumeNames(r *report, path string, vol *v1.Volume) {
 	r.checkName(path+".name", vol.Name, validation.IsDNS1123Label)
 	for _, mention := range podspec.VolumeReferences(vol, path) {
-		if !podspec.IsToken(mention.Kind, mention.Name) {
+		if !podspec.IsOfPod(mention.Kind, mention.Name) {
 			r.checkName(mention.Path, mention.Name, objectName)
 		}
 	}

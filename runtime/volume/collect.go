@@ -56,21 +56,42 @@ func (c collector) secret(name string, s selection) (map[string]File, error) {
 	return s.take("Secret", name, data)
 }
 
-// token returns the file with a token. Other users cannot read it if the pod has a group or one user. fsGroup adds its
-// bits later (kubelet: projectedVolumeMounter.collectData).
+// token returns the file with a token.
 func (c collector) token(s *v1.ServiceAccountTokenProjection, mode *int32, at string) (map[string]File, error) {
-	user := podspec.FSUser(c.Desired.Pod)
-	if user != nil || c.fsGroup() != nil {
-		mode = new(int32(tokenMode))
-	}
 	files, err := c.secret(podspec.TokenName(s), selection{
 		path: at, nameField: "path", mode: mode, items: []v1.KeyToPath{{Key: podspec.TokenKey, Path: s.Path}},
 	})
-	if file, found := files[s.Path]; found && user != nil {
-		file.UID = *user
-		files[s.Path] = file
+	return c.ownedByPod(files), err
+}
+
+// trustBundle returns the file with trust anchors, with the owner and mode of a token. It is empty if they do not exist
+// and are optional (kubelet: projectedVolumeMounter.collectData).
+func (c collector) trustBundle(s *v1.ClusterTrustBundleProjection, mode *int32, at string) (map[string]File, error) {
+	files, err := c.configMap(podspec.BundleName(s), selection{
+		path: at, nameField: "path", mode: mode, optional: s.Optional,
+		items: []v1.KeyToPath{{Key: podspec.BundleKey, Path: s.Path}},
+	})
+	if err == nil && len(files) == 0 {
+		files = map[string]File{s.Path: {Mode: modeOf(mode)}}
 	}
-	return files, err
+	return c.ownedByPod(files), err
+}
+
+// ownedByPod gives files to the user of the pod. Other users cannot read them if the pod has a group or one user.
+// fsGroup adds its bits later (kubelet: projectedVolumeMounter.collectData).
+func (c collector) ownedByPod(files map[string]File) map[string]File {
+	user := podspec.FSUser(c.Desired.Pod)
+	if user == nil && c.fsGroup() == nil {
+		return files
+	}
+	for path, file := range files {
+		file.Mode = tokenMode
+		if user != nil {
+			file.UID = *user
+		}
+		files[path] = file
+	}
+	return files
 }
 
 // absent returns an error unless the object is optional. The volume of a missing optional object is empty. Nothing is
@@ -113,7 +134,7 @@ func (s selection) take(kind, name string, data map[string][]byte) (map[string]F
 // defaultMode is the mode of a file without a given one: the API server's default for the field of that name.
 const defaultMode = 0o644
 
-// tokenMode is the mode of a token that has an owner.
+// tokenMode is the mode of a token, and of trust anchors, with an owner.
 const tokenMode = 0o600
 
 // modeOf returns the first mode that is not nil.

@@ -133,6 +133,8 @@ func (c collector) projection(source *v1.VolumeProjection, mode *int32, at strin
 		return c.downwardAPI(source.DownwardAPI.Items, mode, at+".downwardAPI")
 	case source.ServiceAccountToken != nil:
 		return c.token(source.ServiceAccountToken, mode, at+".serviceAccountToken")
+	case source.ClusterTrustBundle != nil:
+		return c.trustBundle(source.ClusterTrustBundle, mode, at+".clusterTrustBundle")
 	}
 	return nil, &UnsupportedError{Path: at}
 }

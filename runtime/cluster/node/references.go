@@ -9,6 +9,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/cluster/bundles"
 	"github.com/podctl/podctl/runtime/cluster/claims"
 	"github.com/podctl/podctl/runtime/cluster/references"
 	"github.com/podctl/podctl/runtime/cluster/tokens"
@@ -16,7 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// newReferences returns the ConfigMaps, Secrets, tokens and claims for pods of the API server.
+// newReferences returns the ConfigMaps, Secrets, tokens, trust anchors and claims for pods of the API server.
 func (n *node) newReferences(ctx context.Context) *references.References {
 	layout, watcher := n.member.Layout, references.Watcher{
 		Client: n.client.Core, Confirm: n.guard.Confirm,
@@ -25,12 +26,18 @@ func (n *node) newReferences(ctx context.Context) *references.References {
 		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Now: n.member.Now, Random: rand.Float64,
 	}
 	reader := claims.Watcher{
-		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.labels, Confirm: n.guard.Confirm,
+		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.labels,
+		Confirm: n.guard.Confirm,
+	}
+	anchors := &bundles.Watcher{
+		Client: n.client.Bundles, Pod: n.source.Get, Refusal: references.Refusal, Confirm: n.guard.Confirm,
 	}
 	watch := func(ctx context.Context, key state.ObjectKey, sink *references.Sink) {
 		switch {
 		case podspec.IsToken(key.Kind, key.Name):
 			requester.Watch(ctx, key, sink)
+		case podspec.IsBundle(key.Kind, key.Name):
+			anchors.Watch(ctx, key, sink)
 		case key.Kind == podspec.KindClaim:
 			reader.Watch(ctx, key, sink)
 		default:
