@@ -81,8 +81,8 @@ func first(list []string) string {
 	return list[0]
 }
 
-// resourceValue returns a request or a limit. A limit that is not set is the pod's, or the capacity of the node; for
-// other containers that applies only to regular ones (kubelet: defaultPodLimitsForDownwardAPI).
+// resourceValue returns a request or a limit. A limit that is missing or zero is the pod's, or what the node has for
+// pods; for other containers that applies only to regular ones (kubelet: defaultPodLimitsForDownwardAPI).
 func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, error) {
 	pod := in.Desired.Pod.DeepCopy()
 	available := maps.Clone(in.Node.Allocatable)
@@ -90,7 +90,11 @@ func resourceValue(in *ContainerInput, ref *v1.ResourceFieldSelector) (string, e
 		available = v1.ResourceList{}
 	}
 	if pod.Spec.Resources != nil {
-		maps.Copy(available, pod.Spec.Resources.Limits)
+		for name, limit := range pod.Spec.Resources.Limits {
+			if _, known := available[name]; known && !limit.IsZero() {
+				available[name] = limit
+			}
+		}
 	}
 	if ref.ContainerName == "" {
 		own := in.Container.DeepCopy()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
@@ -44,6 +45,54 @@ spec:
 				t.Errorf("%v %v, want %q", env, err, want)
 			}
 		})
+	}
+}
+
+// TestResourcesOfVariables checks each resource of a container as a variable, with the values of a kubelet: a limit that
+// is missing or zero is that of the pod, or what the Node has for pods.
+func TestResourcesOfVariables(t *testing.T) {
+	const limits = "resources: {limits: {cpu: 1500m, memory: 64Mi, ephemeral-storage: 1Gi, hugepages-2Mi: 4Mi}, " +
+		"requests: {cpu: 250m, memory: 32Mi, ephemeral-storage: 1Mi, hugepages-2Mi: 4Mi}}"
+	const ofPod = "  resources: {limits: {cpu: 3, memory: 1Gi}}\n"
+	node := Node{Allocatable: v1.ResourceList{"cpu": resource.MustParse("8")}}.As(&model.NodeIdentity{
+		Allocatable: v1.ResourceList{
+			"cpu": resource.MustParse("3500m"), "memory": resource.MustParse("4Gi"),
+			"ephemeral-storage": resource.MustParse("20Gi"), "hugepages-2Mi": resource.MustParse("8Mi"),
+		},
+	})
+	for _, c := range []struct{ pod, container, ref, want string }{
+		{"", limits, "resource: limits.cpu", "2"},
+		{"", limits, "resource: limits.cpu, divisor: 1m", "1500"},
+		{"", limits, "resource: limits.memory, divisor: 1Mi", "64"},
+		{"", limits, "resource: limits.memory, divisor: 1Gi", "1"},
+		{"", limits, "resource: limits.ephemeral-storage", "1073741824"},
+		{"", limits, "resource: limits.hugepages-2Mi, divisor: 1Mi", "4"},
+		{"", limits, "resource: requests.cpu, divisor: 1m", "250"},
+		{"", limits, "resource: requests.memory", "33554432"},
+		{"", limits, "resource: requests.ephemeral-storage, divisor: 1Mi", "1"},
+		{"", limits, "resource: requests.hugepages-2Mi", "4194304"},
+		{"", "", "resource: limits.cpu", "4"},
+		{"", "", "resource: limits.memory, divisor: 1Gi", "4"},
+		{"", "", "resource: limits.ephemeral-storage, divisor: 1Gi", "20"},
+		{"", "", "resource: limits.hugepages-2Mi", "0"},
+		{"", "", "resource: requests.cpu", "0"},
+		{"", "", "resource: requests.ephemeral-storage", "0"},
+		{"", "resources: {limits: {cpu: 0}}", "resource: limits.cpu", "4"},
+		{ofPod, "", "resource: limits.cpu", "3"},
+		{ofPod, "", "resource: limits.memory, divisor: 1Mi", "1024"},
+		{ofPod, "", "resource: limits.ephemeral-storage, divisor: 1Gi", "20"},
+		{ofPod, limits, "resource: limits.memory, divisor: 1Mi", "64"},
+		{"  resources: {limits: {cpu: 0}}\n", "", "resource: limits.cpu", "4"},
+		{"", "", "containerName: other, resource: limits.cpu", "4"},
+		{"", "", "containerName: init, resource: limits.cpu", "0"},
+	} {
+		d := podspectest.FromAPI(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"+c.pod+
+			"  initContainers: [{name: init, image: 'i:1'}]\n  containers:\n  - name: app\n    image: i:1\n    "+c.container+
+			"\n    env: [{name: F, valueFrom: {resourceFieldRef: {"+c.ref+"}}}]\n  - {name: other, image: 'i:1'}\n")
+		env, err := environment(&ContainerInput{Desired: d, Container: podspec.RegularContainers(d.Pod)[0], Node: node})
+		if err != nil || maps.Collect(env.All())["F"] != c.want {
+			t.Errorf("%+v: %v %v", c, env, err)
+		}
 	}
 }
 

@@ -289,3 +289,72 @@ func TestUnreadObjectsAreNotEmpty(t *testing.T) {
 		t.Errorf("an unread object: %v", err)
 	}
 }
+
+// TestResourcesOfFiles checks the resources of containers in files, with the values of a kubelet: a limit that is missing
+// or zero is what the Node has for pods, also for an init container. Limits of the pod do not count.
+func TestResourcesOfFiles(t *testing.T) {
+	item := func(container, name, divisor string) v1.DownwardAPIVolumeFile {
+		one := resourceItem(container+"-"+name, container, name)
+		one.ResourceFieldRef.Divisor = resource.MustParse(divisor)
+		return one
+	}
+	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{
+		Items: []v1.DownwardAPIVolumeFile{
+			item("app", "limits.cpu", "1m"), item("app", "limits.memory", "1Mi"), item("app", "limits.ephemeral-storage", "1Gi"),
+			item("app", "limits.hugepages-2Mi", "1"), item("app", "requests.cpu", "1"), item("app", "requests.memory", "0"),
+			item("app", "requests.hugepages-2Mi", "1Mi"), item("init", "limits.cpu", "1"), item("init", "limits.memory", "1Mi"),
+		},
+	}}})
+	c.Allocatable = v1.ResourceList{
+		"cpu": resource.MustParse("3500m"), "memory": resource.MustParse("4Gi"),
+		"ephemeral-storage": resource.MustParse("20Gi"), "hugepages-2Mi": resource.MustParse("8Mi"),
+	}
+	spec := &c.Desired.Pod.Spec
+	spec.Resources = &v1.ResourceRequirements{Limits: v1.ResourceList{"cpu": resource.MustParse("1")}}
+	spec.InitContainers = []v1.Container{{Name: "init"}}
+	spec.Containers[0].Resources = v1.ResourceRequirements{
+		Limits:   v1.ResourceList{"memory": resource.MustParse("64Mi"), "ephemeral-storage": resource.MustParse("0")},
+		Requests: v1.ResourceList{"cpu": resource.MustParse("250m"), "hugepages-2Mi": resource.MustParse("4Mi")},
+	}
+	files, err := content(c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"app-limits.cpu": "3500", "app-limits.memory": "64", "app-limits.ephemeral-storage": "20",
+		"app-limits.hugepages-2Mi": "0", "app-requests.cpu": "1", "app-requests.memory": "0",
+		"app-requests.hugepages-2Mi": "4", "init-limits.cpu": "4", "init-limits.memory": "4096",
+	} {
+		if got := string(files[name].Data); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestTrustAnchors checks the file with trust anchors: its owner is that of a token, and it is empty if optional anchors
+// do not exist.
+func TestTrustAnchors(t *testing.T) {
+	source := &v1.ClusterTrustBundleProjection{Name: new("ca"), Path: "ca.pem"}
+	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{
+		DefaultMode: new(int32(0o444)), Sources: []v1.VolumeProjection{{ClusterTrustBundle: source}},
+	}}})
+	if _, err := content(c, 0); !errors.As(err, new(*UnresolvedError)) {
+		t.Errorf("missing: %v", err)
+	}
+	source.Optional = new(true)
+	if files, err := content(c, 0); err != nil || len(files) != 1 || len(files["ca.pem"].Data) != 0 || files["ca.pem"].Mode != 0o444 {
+		t.Errorf("missing but optional: %v %v", files, err)
+	}
+	name := podspec.ObjectName{Kind: podspec.KindConfigMap, Name: podspec.BundleName(source)}
+	c.Desired.Unread = map[podspec.ObjectName]podspec.UnreadError{name: {}}
+	if _, err := content(c, 0); err == nil {
+		t.Error("optional anchors that are not read yet are empty")
+	}
+	c.Desired.Unread = nil
+	c.Desired.Objects.ConfigMaps[name.Name] = &v1.ConfigMap{Data: map[string]string{podspec.BundleKey: "x"}}
+	c.Desired.Pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsUser: new(int64(1234)), FSGroup: new(int64(2000))}
+	files, err := content(c, 0)
+	if got := files["ca.pem"]; err != nil || string(got.Data) != "x" || got.Mode != 0o640 || got.UID != 1234 || got.GID != 2000 {
+		t.Errorf("%+v %v", files, err)
+	}
+}
