@@ -120,13 +120,13 @@ func (s *store) removeOthers(kept []string) error {
 // checkSpace returns an error if a certificate cannot be stored. A certificate that is requested without space would be
 // lost, and requested again and again.
 func (r *Rotation) checkSpace() error {
-	f, err := os.CreateTemp(r.Dir, ".space-*")
+	// The name does not vary, because the same failure is logged once.
+	f, err := os.OpenFile(filepath.Join(r.Dir, r.prefix+"-space.tmp"), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(make([]byte, spaceNeeded))
-	err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
-	if err != nil {
+	if err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name())); err != nil {
 		return fmt.Errorf("there is no space for a certificate: %w", err)
 	}
 	return nil

@@ -137,6 +137,9 @@ func TestNoSpace(t *testing.T) {
 		if state := l.State(); len(l.signer.sent) != 1 || l.Current() != valid || !strings.Contains(state.Failure, "no such file") {
 			t.Errorf("%d requests, %+v", len(l.signer.sent), state)
 		}
+		if n := strings.Count(l.log.String(), "the node has no new certificate"); n != 1 {
+			t.Errorf("%d lines about one failure:\n%s", n, l.log)
+		}
 		if err := os.Rename(l.Dir+".gone", l.Dir); err != nil {
 			t.Fatal(err)
 		}
