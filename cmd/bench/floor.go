@@ -173,12 +173,10 @@ func (f *floor) remove(ctx context.Context) error {
 // discard removes the pod quickly, with the cgroup that the runtime created for it, so that each run begins in the same
 // state.
 func (f *floor) discard(ctx context.Context) error {
-	return errors.Join(f.removeSandbox(ctx, f.sandboxID), f.clean(ctx))
+	return errors.Join(f.removeSandbox(ctx, f.sandboxID), f.clean())
 }
 
-func (f *floor) clean(context.Context) error {
-	return removeCgroup(f.sandbox.GetLinux().GetCgroupParent())
-}
+func (f *floor) clean() error { return removeCgroup(f.sandbox.GetLinux().GetCgroupParent()) }
 
 func (n *node) removeSandbox(ctx context.Context, id string) error {
 	_, stopErr := n.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
@@ -188,9 +186,8 @@ func (n *node) removeSandbox(ctx context.Context, id string) error {
 
 // creating measures the creation of the pod.
 func (f *floor) creating(name string, atATime int) contender {
-	return contender{name: name, before: f.prepare, after: f.discard, run: func(ctx context.Context) (sample, error) {
-		return clocked(func() error { return f.run(ctx, atATime) })
-	}}
+	run := func(ctx context.Context) error { return f.run(ctx, atATime) }
+	return contender{name: name, before: f.prepare, after: f.discard, run: clocked(run)}
 }
 
 // replacing measures the stop of the last container and the start of its successor.
@@ -198,16 +195,14 @@ func (f *floor) replacing() contender {
 	last, old := len(f.containers)-1, ""
 	return contender{
 		name: floorName,
-		run: func(ctx context.Context) (sample, error) {
-			return clocked(func() error {
-				old = f.ids[last]
-				f.containers[last].Metadata.Attempt++
-				if err := f.stop(ctx, old); err != nil {
-					return err
-				}
-				return f.start(ctx, last)
-			})
-		},
+		run: clocked(func(ctx context.Context) error {
+			old = f.ids[last]
+			f.containers[last].Metadata.Attempt++
+			if err := f.stop(ctx, old); err != nil {
+				return err
+			}
+			return f.start(ctx, last)
+		}),
 		after: func(ctx context.Context) error { return f.removeContainer(ctx, old) },
 	}
 }
@@ -215,13 +210,13 @@ func (f *floor) replacing() contender {
 // removing measures the deletion of the pod.
 func (f *floor) removing() contender {
 	return contender{
-		name: floorName, after: f.clean,
+		name: floorName, after: func(context.Context) error { return f.clean() },
 		before: func(ctx context.Context) error {
 			if err := f.prepare(ctx); err != nil {
 				return err
 			}
 			return f.run(ctx, oneByOne)
 		},
-		run: func(ctx context.Context) (sample, error) { return clocked(func() error { return f.remove(ctx) }) },
+		run: clocked(f.remove),
 	}
 }

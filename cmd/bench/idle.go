@@ -18,11 +18,6 @@ type Load struct {
 	CPU float64
 	// RSS is the memory in MiB, and Anonymous the part of it that belongs to no file.
 	RSS, Anonymous float64
-	// Heap is the size of its objects in MiB: the smaller of two readings, because some wait for the garbage
-	// collection.
-	Heap float64
-	// Calls are calls to the runtime per second. Wakeups are voluntary context switches of its threads per second.
-	Calls, Wakeups float64
 }
 
 func (l *Load) pods() string {
@@ -44,81 +39,55 @@ func (list nodeAgents) idle(ctx context.Context, of Load, window time.Duration) 
 		}
 	}
 	time.Sleep(rest)
-	loads, before := make([]Load, len(list)), make([]usage, len(list))
+	before, began := make([]time.Duration, len(list)), make([]time.Time, len(list))
 	for i, a := range list {
-		var err error
-		if before[i], err = a.usage(ctx); err != nil {
-			return nil, err
-		}
+		before[i], began[i] = a.cpu(), time.Now()
 	}
 	time.Sleep(window)
+	loads := make([]Load, len(list))
 	for i, a := range list {
-		after, err := a.usage(ctx)
-		if err != nil {
-			return nil, err
-		}
+		status := fmt.Sprintf("/proc/%d/status", a.cmd.Process.Pid)
 		loads[i] = of
 		loads[i].Agent = a.name
-		loads[i].between(&before[i], &after)
+		loads[i].CPU = milliseconds(a.cpu()-before[i]) / time.Since(began[i]).Seconds()
+		loads[i].RSS, loads[i].Anonymous = mebibytes(status, "VmRSS"), mebibytes(status, "RssAnon")
 	}
 	return loads, nil
 }
 
-// usage is the usage of an agent up to a time.
-type usage struct {
-	at                   time.Time
-	cpu                  time.Duration
-	rss, anonymous, heap float64
-	calls                float64
-	wakeups              int64
-}
-
-// between computes the usage between two times.
-func (l *Load) between(before, after *usage) {
-	seconds := after.at.Sub(before.at).Seconds()
-	l.CPU = milliseconds(after.cpu-before.cpu) / seconds
-	l.RSS, l.Anonymous, l.Heap = after.rss, after.anonymous, min(before.heap, after.heap)
-	l.Calls = (after.calls - before.calls) / seconds
-	l.Wakeups = float64(after.wakeups-before.wakeups) / seconds
-}
-
-func (a *nodeAgent) usage(ctx context.Context) (u usage, err error) {
-	page, err := get(ctx, a.address+"/metrics")
-	if err != nil {
-		return u, err
-	}
-	u.at, u.calls = time.Now(), sumOf(string(page), "kubelet_runtime_operations_total")
-	u.heap = sumOf(string(page), "go_memstats_heap_alloc_bytes") / (1 << 20)
-	process := fmt.Sprintf("/proc/%d/", a.cmd.Process.Pid)
-	u.rss, u.anonymous = mebibytes(process+"status", "VmRSS"), mebibytes(process+"status", "RssAnon")
-	tasks, _ := filepath.Glob(process + "task/*") // The pattern is valid.
+// cpu returns the processor time of an agent so far, by the scheduler's statistics of its threads.
+func (a *nodeAgent) cpu() (sum time.Duration) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", a.cmd.Process.Pid)) // The pattern is valid.
 	for _, task := range tasks {
-		var nanoseconds, voluntary int64
-		times, _ := os.ReadFile(filepath.Join(task, "schedstat")) // The thread may have ended.
-		switches := field(filepath.Join(task, "status"), "voluntary_ctxt_switches")
-		fmt.Sscan(string(times), &nanoseconds) //nolint:errcheck // as above
-		fmt.Sscan(switches, &voluntary)        //nolint:errcheck // as above
-		u.cpu, u.wakeups = u.cpu+time.Duration(nanoseconds), u.wakeups+voluntary
+		var nanoseconds int64
+		text, _ := os.ReadFile(task)          // The thread may have ended.
+		fmt.Sscan(string(text), &nanoseconds) //nolint:errcheck // as above
+		sum += time.Duration(nanoseconds)
 	}
-	return u, nil
+	return sum
 }
 
-// judgeLoads compares the idle usage of the agent with that of the kubelet for the same pods.
-func judgeLoads(loads []Load) (targets []Target) {
-	for i := range loads {
-		agent := &loads[i]
-		for j := range loads {
-			kubelet := &loads[j]
-			if agent.Agent != agentName || kubelet.Agent != kubeletName ||
-				agent.Pods != kubelet.Pods || agent.Probed != kubelet.Probed {
-				continue
-			}
-			with := fmt.Sprintf(" of a kubelet with %s pods", agent.pods())
-			targets = append(targets,
-				Target{"times the processor time" + with, 0.33, agent.CPU / kubelet.CPU},
-				Target{"times the memory" + with, 0.4, agent.RSS / kubelet.RSS},
-				Target{fmt.Sprintf("MiB of memory with %s pods", agent.pods()), 64, agent.RSS})
+// judgeLoads compares the idle usage of the agent with that of the kubelet for the same pods. Both are measured one
+// after the other, the agent first.
+func judgeLoads(loads []Load) (results []Result) {
+	for i := 1; i < len(loads); i++ {
+		agent, kubelet := &loads[i-1], &loads[i]
+		if agent.Agent != agentName || kubelet.Agent != kubeletName {
+			continue
 		}
+		with := fmt.Sprintf(" with %s pods", agent.pods())
+		results = append(results,
+			compared("idle: processor time"+with, 0.33, agent.CPU/kubelet.CPU),
+			compared("idle: memory"+with, 0.4, agent.RSS/kubelet.RSS),
+			Result{Name: "idle: memory" + with, Target: Target{Unit: "MiB", Limit: 64, Measured: agent.RSS}})
 	}
-	return targets
+	return results
+}
+
+func compared(name string, most, ratio float64) Result {
+	return Result{
+		Name:       name,
+		Contenders: []Figures{{Name: kubeletName, Ratio: ratio}},
+		Target:     Target{Against: kubeletName, Limit: most, Measured: ratio},
+	}
 }

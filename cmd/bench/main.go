@@ -59,8 +59,7 @@ func parse() *options {
 	flag.IntVar(&o.pods, "pods", 110, "with -agent: how many pods run while nothing happens")
 	flag.DurationVar(&o.window, "window", time.Minute, "with -agent: how long the idle usage is measured")
 	flag.StringVar(&o.markdown, "markdown", "", "page of the documentation that gets the tables")
-	flag.StringVar(&o.summary, "summary", "",
-		"page of the documentation that gets the ratios of all tables in -markdown")
+	flag.StringVar(&o.summary, "summary", "", "page of the documentation that gets the ratios")
 	flag.Parse()
 	return o
 }
@@ -74,7 +73,7 @@ func run(ctx context.Context, o *options) error {
 	r, err := measure(ctx, o)
 	page := r.page(target, method)
 	fmt.Print(page)
-	return errors.Join(err, savePart(o.markdown, target, page), saveSummary(o.summary, o.markdown))
+	return errors.Join(err, savePart(o.markdown, target, page), savePart(o.summary, target, r.summary()))
 }
 
 // benchCommands measures single commands on one node.

@@ -104,9 +104,7 @@ func (w *workload) summarize(rounds [][]sample) *Result {
 		}
 		r.Contenders = append(r.Contenders, f)
 	}
-	if w.limit != (limit{}) {
-		r.Targets = []Target{w.limit.judge(r)}
-	}
+	r.Target = w.limit.judge(r)
 	return r
 }
 
@@ -121,11 +119,11 @@ func (l limit) judge(r *Result) Target {
 	podctl := &r.Contenders[0]
 	switch {
 	case l.cpuShare > 0:
-		return Target{"of one processor", l.cpuShare, podctl.CPU / podctl.Wall.Median}
+		return Target{Unit: "of one processor", Limit: l.cpuShare, Measured: podctl.CPU / podctl.Wall.Median}
 	case l.against == "":
-		return Target{"milliseconds", l.ms, podctl.Wall.Median}
+		return Target{Unit: "milliseconds", Limit: l.ms, Measured: podctl.Wall.Median}
 	}
-	t := Target{Text: "times " + l.against, Limit: l.factor}
+	t := Target{Against: l.against, Limit: l.factor}
 	for i := range r.Contenders {
 		if r.Contenders[i].Name == l.against {
 			t.Measured = r.Contenders[i].Ratio
@@ -153,10 +151,12 @@ func spreadOf(values []float64) Spread {
 }
 
 // clocked measures calls of the bench itself.
-func clocked(work func() error) (sample, error) {
-	begun := time.Now()
-	err := work()
-	return sample{wall: time.Since(begun)}, err
+func clocked(work step) func(context.Context) (sample, error) {
+	return func(ctx context.Context) (sample, error) {
+		begun := time.Now()
+		err := work(ctx)
+		return sample{wall: time.Since(begun)}, err
+	}
 }
 
 // timed runs a command and returns its usage and its standard output. The output goes to files, because a reader would
@@ -171,7 +171,9 @@ func timed(ctx context.Context, name string, args ...string) (s sample, output s
 		defer func() { files[i].Close(); os.Remove(files[i].Name()) }() //nolint:errcheck // nothing is lost
 	}
 	cmd.Stdout, cmd.Stderr = files[0], files[1]
-	s, err = clocked(cmd.Run)
+	begun := time.Now()
+	err = cmd.Run()
+	s.wall = time.Since(begun)
 	if cmd.ProcessState != nil {
 		s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestSumOfAMetric(t *testing.T) {
@@ -30,17 +29,6 @@ func TestRunningPods(t *testing.T) {
 	}
 }
 
-func TestLoadBetweenTwoReadings(t *testing.T) {
-	at := time.Now()
-	before := usage{at: at, cpu: time.Second, heap: 9, calls: 10, wakeups: 100}
-	after := usage{at: at.Add(30 * time.Second), cpu: 4 * time.Second, rss: 50, anonymous: 30, heap: 7, calls: 70, wakeups: 400}
-	var l Load
-	l.between(&before, &after)
-	if want := (Load{CPU: 100, RSS: 50, Anonymous: 30, Heap: 7, Calls: 2, Wakeups: 10}); l != want {
-		t.Errorf("%+v, want %+v", l, want)
-	}
-}
-
 func agentReport() *report {
 	return &report{
 		Machine: "containerd 9",
@@ -50,12 +38,12 @@ func agentReport() *report {
 				{Name: agentName, Wall: Spread{41, 40, 42}},
 				{Name: kubeletName, Wall: Spread{900, 500, 1000}, Ratio: 0.05},
 			},
-			Targets: []Target{{Text: "milliseconds", Limit: 50, Measured: 41}},
+			Target: Target{Unit: "milliseconds", Limit: 50, Measured: 41},
 		}},
 		Loads: []Load{
 			{Agent: agentName, Pods: 110, CPU: 1, RSS: 60},
 			{Agent: kubeletName, Pods: 110, CPU: 4, RSS: 120},
-			{Agent: agentName, Pods: 110, CPU: 3, RSS: 48, Heap: 14.25, Probed: true},
+			{Agent: agentName, Pods: 110, CPU: 3, RSS: 48, Anonymous: 14.25, Probed: true},
 			{Agent: kubeletName, Pods: 110, CPU: 6, RSS: 120, Probed: true},
 		},
 	}
@@ -64,16 +52,16 @@ func agentReport() *report {
 // TestAgentTargets checks that the agent is compared with the kubelet for the same pods.
 func TestAgentTargets(t *testing.T) {
 	var got []string
-	for _, target := range judgeLoads(agentReport().Loads) {
-		got = append(got, target.sentence())
+	for _, r := range judgeLoads(agentReport().Loads) {
+		got = append(got, r.Name+": "+r.Target.sentence())
 	}
 	want := []string{
-		"target ≤ 0.33 times the processor time of a kubelet with 110 pods: 0.25, met",
-		"target ≤ 0.4 times the memory of a kubelet with 110 pods: 0.5, not met",
-		"target ≤ 64 MiB of memory with 110 pods: 60, met",
-		"target ≤ 0.33 times the processor time of a kubelet with 110 probed pods: 0.5, not met",
-		"target ≤ 0.4 times the memory of a kubelet with 110 probed pods: 0.4, met",
-		"target ≤ 64 MiB of memory with 110 probed pods: 48, met",
+		"idle: processor time with 110 pods: target ≤ 0.33 times a kubelet: 0.25, met",
+		"idle: memory with 110 pods: target ≤ 0.4 times a kubelet: 0.5, not met",
+		"idle: memory with 110 pods: target ≤ 64 MiB: 60, met",
+		"idle: processor time with 110 probed pods: target ≤ 0.33 times a kubelet: 0.5, not met",
+		"idle: memory with 110 probed pods: target ≤ 0.4 times a kubelet: 0.4, met",
+		"idle: memory with 110 probed pods: target ≤ 64 MiB: 48, met",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("targets:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -83,11 +71,11 @@ func TestAgentTargets(t *testing.T) {
 // TestAgentPage checks that every figure is on the page.
 func TestAgentPage(t *testing.T) {
 	r := agentReport()
-	r.Targets = judgeLoads(r.Loads)
+	r.Idle = judgeLoads(r.Loads)
 	page := r.page("make bench-agent", agentMethod)
 	for _, want := range []string{
 		"| death | podctl agent | 0 | 41.0 |", "900", "0.05×", "110 probed", "4.00", "120.0", "14.2", "≤ 50 milliseconds: 41, met",
-		"≤ 0.4 times the memory of a kubelet with 110 probed pods: 0.4, met", "containerd 9",
+		"memory with 110 probed pods: target ≤ 0.4 times a kubelet: 0.4, met", "containerd 9",
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q:\n%s", want, page)

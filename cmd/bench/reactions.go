@@ -28,7 +28,7 @@ func benchAgent(ctx context.Context, o *options) (r report, err error) {
 	}
 	r.Machine = list[0].machine(ctx)
 	err = list.measure(ctx, o, &r)
-	r.Targets = judgeLoads(r.Loads)
+	r.Idle = judgeLoads(r.Loads)
 	return r, err
 }
 
@@ -221,24 +221,25 @@ func (a *nodeAgent) changing(name string, s shape) contender {
 func (a *nodeAgent) flooded() contender {
 	names := podNames("many", 50)
 	return contender{
-		run: func(ctx context.Context) (sample, error) {
-			return clocked(func() error { return a.arriveAll(ctx, names, shape{containers: 1}) })
-		},
+		run:   clocked(func(ctx context.Context) error { return a.arriveAll(ctx, names, shape{containers: 1}) }),
 		after: func(ctx context.Context) error { return a.drop(ctx, names...) },
 	}
 }
 
 // restarting kills the agent and starts it again. It must stop no container.
 func (a *nodeAgent) restarting(pods int) contender {
-	return contender{run: func(ctx context.Context) (sample, error) {
-		before, err := a.containers(ctx, "")
-		if err != nil {
-			return sample{}, err
-		}
-		a.kill()
-		s, err := clocked(func() error { return a.start(ctx, pods) })
-		return s, errors.Join(err, a.stillRun(ctx, before))
-	}}
+	var before []*runtimeapi.Container
+	return contender{
+		before: func(ctx context.Context) (err error) {
+			before, err = a.containers(ctx, "")
+			return err
+		},
+		run: clocked(func(ctx context.Context) error {
+			a.kill()
+			return a.start(ctx, pods)
+		}),
+		after: func(ctx context.Context) error { return a.stillRun(ctx, before) },
+	}
 }
 
 // stillRun fails if one of the containers no longer runs.

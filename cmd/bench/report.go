@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -14,16 +15,18 @@ type report struct {
 	// Machine describes the machine and the versions of all programs.
 	Machine string
 	Results []Result
-	// Loads and Targets describe the idle usage. Only the agent's bench has them.
-	Loads   []Load
-	Targets []Target
+	// Loads are the idle usage, and Idle compares it. Only the agent's bench has them.
+	Loads []Load
+	Idle  []Result
 }
 
 // Result is the result of one workload.
 type Result struct {
+	// What describes the workload. The text after a semicolon is only in the page of tables.
 	Name, What string
 	Contenders []Figures
-	Targets    []Target
+	// Target is zero for a workload without a target.
+	Target Target
 }
 
 // Figures are the figures of one contender.
@@ -40,51 +43,43 @@ type Figures struct {
 // Spread is a median with its quartiles, in milliseconds.
 type Spread struct{ Median, Low, High float64 }
 
-// Target is a limit for podctl.
+// Target is a limit for podctl: a value in a unit, or a ratio to another contender.
 type Target struct {
-	Text            string
+	Unit, Against   string
 	Limit, Measured float64
 }
 
-func (t Target) met() bool { return t.Measured > 0 && t.Measured <= t.Limit }
-
-func (t Target) sentence() string {
-	verdict := "met"
-	if !t.met() {
-		verdict = "not met"
+// verdict returns whether the limit is met.
+func (t *Target) verdict() string {
+	if t.Measured > 0 && t.Measured <= t.Limit {
+		return "met"
 	}
-	return fmt.Sprintf("target ≤ %.4g %s: %.3g, %s", t.Limit, t.Text, t.Measured, verdict)
+	return "not met"
 }
 
-// page returns the report as a part of a page of the documentation.
+// page returns the report as a part of the page of tables.
 func (r *report) page(target, method string) string {
-	var b, notes strings.Builder
+	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n"+
 		"| | | runs | median ms | quartiles | CPU ms | the first is |\n"+
 		"|---|---|---|---|---|---|---|\n", target)
 	for i := range r.Results {
-		r.Results[i].rows(&b, &notes)
+		r.Results[i].rows(&b)
 	}
-	b.WriteString("\n" + notes.String() + "\n")
+	notes(&b, r.Results)
 	if len(r.Loads) > 0 {
 		b.WriteString("While nothing happens:\n\n" +
-			"| pods | | CPU ms/s | RSS MiB | anonymous MiB | heap MiB | calls/s | wake-ups/s |\n" +
-			"|---|---|---|---|---|---|---|---|\n")
+			"| pods | | CPU ms/s | RSS MiB | anonymous MiB |\n|---|---|---|---|---|\n")
 		for _, l := range r.Loads {
-			fmt.Fprintf(&b, "| %s | %s | %.2f | %.1f | %.1f | %.1f | %.2f | %.1f |\n",
-				l.pods(), l.Agent, l.CPU, l.RSS, l.Anonymous, l.Heap, l.Calls, l.Wakeups)
+			fmt.Fprintf(&b, "| %s | %s | %.2f | %.1f | %.1f |\n", l.pods(), l.Agent, l.CPU, l.RSS, l.Anonymous)
 		}
-		b.WriteString("\n")
-		for _, t := range r.Targets {
-			fmt.Fprintf(&b, "* %s\n", t.sentence())
-		}
-		b.WriteString("\n")
+		notes(&b, r.Idle)
 	}
 	return b.String() + r.Machine + "\n" + method
 }
 
-// rows writes a workload to the table of the page, with a note that explains it.
-func (r *Result) rows(b, notes *strings.Builder) {
+// rows writes the rows of a workload in the table.
+func (r *Result) rows(b *strings.Builder) {
 	name := r.Name
 	for _, f := range r.Contenders {
 		cpu, ratio := "-", ""
@@ -98,11 +93,68 @@ func (r *Result) rows(b, notes *strings.Builder) {
 			name, f.Name, f.Runs, f.Wall.Median, f.Wall.Low, f.Wall.High, cpu, ratio)
 		name = ""
 	}
-	fmt.Fprintf(notes, "* %s: %s", r.Name, r.What)
-	for _, t := range r.Targets {
-		notes.WriteString("; " + t.sentence())
+}
+
+// notes writes what was measured, and the targets.
+func notes(b *strings.Builder, results []Result) {
+	b.WriteString("\n")
+	for i := range results {
+		r := &results[i]
+		parts := slices.DeleteFunc([]string{r.What, r.Target.sentence()}, func(s string) bool { return s == "" })
+		fmt.Fprintf(b, "* %s: %s\n", r.Name, strings.Join(parts, "; "))
 	}
-	notes.WriteString("\n")
+	b.WriteString("\n")
+}
+
+// sentence returns the target with its verdict; nothing without a target.
+func (t *Target) sentence() string {
+	if t.Limit == 0 {
+		return ""
+	}
+	unit := t.Unit
+	if t.Against != "" {
+		unit = "times " + t.Against
+	}
+	return fmt.Sprintf("target ≤ %.4g %s: %.3g, %s", t.Limit, unit, t.Measured, t.verdict())
+}
+
+// summary returns a table with the ratios and targets of the report.
+func (r *report) summary() string {
+	var b strings.Builder
+	competitors := []string{"floor", "crictl", "podman", kubeletName}
+	b.WriteString("| benchmark | " + strings.Join(competitors, " | ") + " | target | |\n" +
+		"|---|---|---|---|---|---|---|\n")
+	for _, result := range slices.Concat(r.Results, r.Idle) {
+		b.WriteString("| " + result.title() + " |")
+		for _, name := range competitors {
+			b.WriteString(" " + result.ratio(name) + " |")
+		}
+		target, verdict := fmt.Sprintf("≤ %.4g", result.Target.Limit), result.Target.verdict()
+		if result.Target.Against == "" {
+			target += " " + result.Target.Unit
+			verdict = fmt.Sprintf("%.3g, %s", result.Target.Measured, verdict)
+		}
+		fmt.Fprintf(&b, " %s | %s |\n", target, verdict)
+	}
+	return b.String()
+}
+
+func (r *Result) title() string {
+	what, _, _ := strings.Cut(r.What, ";")
+	if what == "" {
+		return r.Name
+	}
+	return "`" + r.Name + "`: " + what
+}
+
+// ratio returns the ratio to a competitor; to the floor with containers side by side, if that was measured.
+func (r *Result) ratio(competitor string) (text string) {
+	for _, f := range r.Contenders {
+		if f.Ratio > 0 && strings.HasPrefix(f.Name, competitor) {
+			text = fmt.Sprintf("%.3g×", f.Ratio)
+		}
+	}
+	return text
 }
 
 // commandMethod explains the figures of commands.
@@ -121,11 +173,8 @@ const agentMethod = "The agent and the kubelet run at the same time, each on a c
 	"with a directory of manifests. The pods of the\n" +
 	"idle measurement stay while reactions are timed in turn, and all of them still run at the end. " +
 	"Times of containers are those of the\n" +
-	"runtime. Idle usage is measured for both at the same time; " +
-	"the kernel reports it, except calls to the runtime and the heap (the less\n" +
-	"of two readings, because a part waits for the collection), which come from their own metrics. " +
-	"Probed pods have a liveness probe every ten\n" +
-	"seconds and a readiness probe every five.\n"
+	"runtime. Idle usage is measured for both at the same time, by the kernel. Probed pods have\n" +
+	"a liveness probe every ten seconds and a readiness probe every five.\n"
 
 // savePart replaces a part of a page and keeps the others. An empty path saves nothing.
 func savePart(path, name, part string) error {
@@ -138,18 +187,6 @@ func savePart(path, name, part string) error {
 	}
 	text := withPart(string(page), name, part)
 	return os.WriteFile(path, []byte(text), 0o644) // a page that everybody may read
-}
-
-// saveSummary writes the ratios of a page of tables to another page. An empty path saves nothing.
-func saveSummary(path, tables string) error {
-	if path == "" || tables == "" {
-		return nil
-	}
-	page, err := os.ReadFile(tables)
-	if err != nil {
-		return err
-	}
-	return savePart(path, summaryPart, summary(string(page)))
 }
 
 // withPart returns a page with one of its parts replaced or added.

@@ -33,10 +33,6 @@ func (u *suite) podctls(before, after step, args ...string) []contender {
 // workloads returns all workloads in the order of the report.
 func (u *suite) workloads() []workload {
 	return []workload{
-		{
-			name: "version", what: "`podctl version --client`: the start of the process alone", rounds: 40,
-			contenders: u.podctls(nil, nil, "version", "--client"),
-		},
 		u.creation("start-1", "a new pod of one container whose image is present",
 			limit{against: floorName, factor: 1.15}, shape{containers: 1}),
 		u.creation("start-4", "the same with four containers",
@@ -143,18 +139,15 @@ func (u *suite) waiting() workload {
 func (u *suite) plan(pods int, ms float64) workload {
 	w := workload{
 		name: fmt.Sprintf("plan-%d", pods), rounds: 25, limit: limit{ms: ms},
-		what: fmt.Sprintf("`plan` of a running pod of five containers, pods on the node: %d; "+
-			"beside it, its `apply` and the list of all pods", pods),
+		what: fmt.Sprintf("`plan` of a running pod of five containers, pods on the node: %d", pods),
 	}
 	w.begin = func(ctx context.Context) ([]contender, error) {
 		path, err := u.write("plan.yaml", shape{containers: 5}.manifest("planned"))
 		if err != nil {
 			return nil, err
 		}
-		return append(u.podctls(nil, nil, "plan", path),
-			u.timedPodctl("apply, unchanged", u.o.podctl, "apply", path),
-			u.timedPodctl("get -A", u.o.podctl, "get", "-A"),
-		), errors.Join(u.podctl(ctx, "apply", "--wait=started", path), u.fill(ctx, pods-1))
+		return u.podctls(nil, nil, "plan", path),
+			errors.Join(u.podctl(ctx, "apply", "--wait=started", path), u.fill(ctx, pods-1))
 	}
 	return w
 }
