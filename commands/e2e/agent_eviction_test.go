@@ -209,9 +209,10 @@ func testAgentEvictionLimits(t *testing.T, m *machine) {
 		}
 		until(t, name+" is gone from the runtime", func() bool { return len(m.records(t, name)) == 0 })
 		for _, command := range []string{"plan", "describe", "events"} {
-			if r := m.run(t, command, name); !strings.Contains(r.stdout, strings.TrimSuffix(want, ". ")) {
-				t.Errorf("%s %s: %s", command, name, r.stdout)
-			}
+			// The pass writes its events at its end.
+			until(t, command+" explains the end of "+name, func() bool {
+				return strings.Contains(m.run(t, command, name).stdout, strings.TrimSuffix(want, ". "))
+			})
 		}
 		conditions := m.must(t, "get", name, "-o", "jsonpath={.status.conditions[*].type}").stdout
 		if strings.Contains(conditions, "DisruptionTarget") {
