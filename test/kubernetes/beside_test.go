@@ -45,29 +45,28 @@ type figures struct {
 // TestBesideKubelet measures podctl agent and a kubelet as a node, twice in turn. It checks only that both do the work:
 // the figures are for people.
 func TestBesideKubelet(t *testing.T) {
-	nodes := map[string]func(t *testing.T, n *node, api *apiServer, dir string) *process{
-		"podctl": func(t *testing.T, n *node, api *apiServer, dir string) *process {
-			t.Helper()
-			return n.startAgent(t, api, dir, "--eviction=false", "--applied=false")
-		},
-		"kubelet": func(t *testing.T, n *node, api *apiServer, dir string) *process {
-			t.Helper()
-			write(t, filepath.Join(dir, "manifests", ".empty"), "")
-			return n.startKubelet(t, dir, api).process
-		},
-	}
 	found := map[string]*figures{"podctl": {}, "kubelet": {}}
 	for _, name := range []string{"podctl", "kubelet", "podctl", "kubelet"} {
 		t.Run(name, func(t *testing.T) {
 			n := newNode(t)
 			m := &measurement{node: n, api: n.startServer(t), dir: t.TempDir(), figures: found[name]}
-			m.begin = func() *process { return nodes[name](t, n, m.api, m.dir) }
+			m.begin = func() *process { return m.beginNode(t, name) }
 			m.run(t)
 		})
 	}
 	if !t.Failed() && len(found["podctl"].memory) > 0 && len(found["kubelet"].memory) > 0 {
 		t.Log("\n" + besideTable(found["podctl"], found["kubelet"]))
 	}
+}
+
+// beginNode starts podctl agent or a kubelet.
+func (m *measurement) beginNode(t *testing.T, name string) *process {
+	t.Helper()
+	if name == "podctl" {
+		return m.startAgent(t, m.api, m.dir, "--eviction=false", "--applied=false")
+	}
+	write(t, filepath.Join(m.dir, "manifests", ".empty"), "")
+	return m.startKubelet(t, m.dir, m.api).process
 }
 
 // besideTable shows the figures of both nodes with their ratios.

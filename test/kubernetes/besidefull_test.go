@@ -1,0 +1,97 @@
+package kubernetes
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	// fullPods is the number of pods of a full node.
+	fullPods = 110
+	// idleTime is how long the processor time of a full node is measured.
+	idleTime = time.Minute
+)
+
+// full are the measurements of a full node.
+type full struct {
+	// memory is in MiB, and processor the used part of one processor in percent. restart is the number of statuses that
+	// the program sends when it is restarted.
+	memory, processor, restart float64
+}
+
+// TestBesideKubeletFull measures podctl agent and a kubelet with as many pods as a node may have. It checks only that
+// both run the pods: the figures are for people.
+func TestBesideKubeletFull(t *testing.T) {
+	found := map[string]*full{}
+	for _, name := range []string{"podctl", "kubelet"} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			m := &measurement{node: n, api: n.startServer(t), dir: t.TempDir(), figures: &figures{}}
+			m.begin = func() *process { return m.beginNode(t, name) }
+			found[name] = m.runFull(t)
+		})
+	}
+	p, k := found["podctl"], found["kubelet"]
+	if t.Failed() || p == nil || k == nil {
+		return
+	}
+	var b strings.Builder
+	row := func(what, unit string, p, k float64) {
+		fmt.Fprintf(&b, "| %s | %.2f %s | %.2f %s | %.2f |\n", what, p, unit, k, unit, p/k)
+	}
+	row("memory", "MiB", p.memory, k.memory)
+	row("processor while nothing happens", "%", p.processor, k.processor)
+	row("statuses sent at a restart", "", p.restart, k.restart)
+	t.Logf("%d pods\n| measured | podctl | kubelet | ratio |\n|---|---|---|---|\n%s", fullPods, b.String())
+}
+
+func (m *measurement) runFull(t *testing.T) *full {
+	t.Helper()
+	program := m.begin()
+	m.api.awaitNode(t, program)
+	m.api.makeNamespace(t, namespace)
+	m.watch = watchPods(t)
+	for i := range fullPods {
+		m.create(t, "kept-"+strconv.Itoa(i), "Always")
+	}
+	for i := range fullPods {
+		m.watch.until(t, "kept-"+strconv.Itoa(i), isRunning)
+	}
+	time.Sleep(besideRest)
+	pid := program.cmd.Process.Pid
+	f, used := &full{}, processorTime(t, pid)
+	time.Sleep(idleTime)
+	f.processor = 100 * (processorTime(t, pid) - used).Seconds() / idleTime.Seconds()
+	f.memory = residentMemory(t, pid)
+	before := m.requestCount(t, statusRequests)
+	program.end(t)
+	program = m.begin()
+	m.api.awaitNode(t, program)
+	time.Sleep(besideRest)
+	f.restart = m.requestCount(t, statusRequests) - before
+	return f
+}
+
+// processorTime returns the processor time that a process has used.
+func processorTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The name of the program may contain spaces.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	var ticks time.Duration
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * 10 * time.Millisecond
+}
