@@ -49,7 +49,7 @@ func (w *Watcher) Watch(ctx context.Context, key state.ObjectKey, sink Sink) {
 	if source == nil {
 		return
 	}
-	all := w.begin()
+	all := w.begin() //nolint:contextcheck // the watch outlives this user
 	defer w.end()
 	for ctx.Err() == nil {
 		now := all.read()

@@ -98,11 +98,11 @@ func (u use) bind(
 func (u use) checkReference(claim *v1.PersistentVolumeClaim, volume *v1.PersistentVolume) *fault {
 	switch ref := volume.Spec.ClaimRef; {
 	case ref == nil:
-		return u.claimFault(fmt.Sprintf("found PV object %s but it has a nil pv.Spec.ClaimRef indicating it is not yet "+
-			"bound to the claim", volume.Name))
+		return u.claimFault(fmt.Sprintf("found PV object %s but it has a nil pv.Spec.ClaimRef "+
+			"indicating it is not yet bound to the claim", volume.Name))
 	case ref.UID != claim.UID:
-		return u.claimFault(fmt.Sprintf("found PV object %s but its pv.Spec.ClaimRef.UID %s does not point to claim.UID %s",
-			volume.Name, ref.UID, claim.UID))
+		return u.claimFault(fmt.Sprintf("found PV object %s but its pv.Spec.ClaimRef.UID %s "+
+			"does not point to claim.UID %s", volume.Name, ref.UID, claim.UID))
 	}
 	return nil
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// firstPause and longestPause are the pauses between two reads. Right after a pod was bound to this node, the API server
-// may refuse its claims for a moment. A kubelet reads them every 10 s (backOffPeriod).
+// firstPause and longestPause are the pauses between two reads. Right after a pod was bound to this node, the API
+// server may refuse its claims for a moment. A kubelet reads them every 10 s (backOffPeriod).
 const firstPause, longestPause = 200 * time.Millisecond, 10 * time.Second
 
 // Watcher reads claims of pods. All fields except Confirm are required.
@@ -46,8 +46,8 @@ type Sink interface {
 	Fail(error)
 }
 
-// Watch reads one claim of a pod and its volume until the pod can use them, or until the context ends. The key is that of
-// objects.CopyKey.
+// Watch reads one claim of a pod and its volume until the pod can use them, or until the context ends. The key is that
+// of objects.CopyKey.
 func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink Sink) {
 	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		volume, f, err := w.read(ctx, key)
