@@ -2,12 +2,12 @@ package commandstest
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/metrics"
 )
 
 // standIn is an agent that returns a fixed status.
@@ -19,8 +19,10 @@ func (s *standIn) Status(context.Context) (*api.Status, error) { return s.status
 // Pods returns an empty list.
 func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodList{}, nil }
 
-// Metrics returns a handler that finds no page.
-func (s *standIn) Metrics() http.Handler { return http.NotFoundHandler() }
+// Metrics returns metrics of no pods.
+func (s *standIn) Metrics() *metrics.Metrics {
+	return metrics.New(func(context.Context) (int, map[string]int, error) { return 0, nil, nil })
+}
 
 // Healthy returns nil.
 func (*standIn) Healthy() error { return nil }

@@ -48,7 +48,7 @@ func TestEvictions(t *testing.T) {
 		t.Errorf("status %+v", p)
 	}
 	page := httptest.NewRecorder()
-	a.Metrics().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	a.Metrics().Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
 	if !strings.Contains(page.Body.String(), `kubelet_evictions{eviction_signal="memory.available"} 1`) || log.count("pod evicted") != 1 {
 		t.Errorf("%d log lines of the eviction, or no metric", log.count("pod evicted"))
 	}

@@ -2,13 +2,13 @@ package agent
 
 import (
 	"context"
-	"net/http"
 	"os"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/model"
@@ -19,8 +19,8 @@ func (a *Agent) Status(ctx context.Context) (*api.Status, error) {
 	return call(ctx, a.inbox, a.status)
 }
 
-// Metrics serves the metrics of the agent.
-func (a *Agent) Metrics() http.Handler { return a.metrics.Handler() }
+// Metrics returns the metrics of the agent.
+func (a *Agent) Metrics() *metrics.Metrics { return a.metrics.Metrics }
 
 func (a *Agent) status() *api.Status {
 	s := &api.Status{

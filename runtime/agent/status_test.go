@@ -104,7 +104,7 @@ func TestOperationsOfPasses(t *testing.T) {
 	}
 	l.agent.world.Client.RuntimeServiceClient = silent{}
 	w := httptest.NewRecorder()
-	l.agent.Metrics().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	l.agent.Metrics().Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
 	for _, line := range []string{
 		`kubelet_pod_worker_duration_seconds_count{operation_type="create"} 1`,
 		`kubelet_pod_worker_duration_seconds_count{operation_type="sync"} 1`,

@@ -24,6 +24,15 @@ func CgroupParent(pod *v1.Pod, node Node) string {
 	return cgroupIn(tier, pod.UID, node)
 }
 
+// CgroupOfPods returns the cgroup that contains all pods.
+func CgroupOfPods(node Node) string {
+	name := path.Join("/", node.CgroupRoot, cgroupTop)
+	if node.SystemdCgroup {
+		return systemdName(name)
+	}
+	return name
+}
+
 // CgroupParents returns the cgroups that a pod may have had: one for each QoS class.
 func CgroupParents(uid types.UID, node Node) []string {
 	var names []string

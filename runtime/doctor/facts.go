@@ -17,8 +17,8 @@ type Facts struct {
 	Kubelet *Kubelet `json:"kubelet,omitempty"`
 	// APIServer is the API server of the machine's agent; nil if no agent answers, or it has none.
 	APIServer *APIServer `json:"apiServer,omitempty"`
-	Disks   []Disk   `json:"disks"`
-	State   State    `json:"state"`
+	Disks     []Disk     `json:"disks"`
+	State     State      `json:"state"`
 }
 
 // Endpoint is the address of the runtime and where it was configured.

@@ -28,10 +28,31 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 )
+
+// measures names the path of each document.
+type measures struct{}
+
+func (measures) Summary(context.Context) (*statsapi.Summary, error) {
+	used := &statsapi.FsStats{UsedBytes: new(uint64(5))}
+	return &statsapi.Summary{
+		Node: statsapi.NodeStats{NodeName: "n", Fs: used},
+		Pods: []statsapi.PodStats{{Containers: []statsapi.ContainerStats{{Name: "c", Rootfs: used}}}},
+	}, nil
+}
+
+func (measures) ResourceMetrics() http.Handler  { return text("resource") }
+func (measures) ContainerMetrics() http.Handler { return text("cadvisor") }
+func (measures) OthersHandler() http.Handler    { return text("agent") }
+func (measures) ProbesHandler() http.Handler    { return text("probes") }
+
+func text(answer string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) })
+}
 
 // pods is an agent with pods.
 type pods struct {
@@ -321,7 +342,8 @@ func serve(t *testing.T, agent Agent, runtime Runtime, change ...func(*Settings,
 	t.Helper()
 	s := Settings{
 		NodeName: "node", AlwaysAllow: true, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		Certificates:  certificates(t),
+		Certificates: certificates(t),
+		Measures:     measures{}, Metrics: measures{},
 		Configuration: func() *kubeletconfig.KubeletConfiguration { return &kubeletconfig.KubeletConfiguration{MaxPods: 7} },
 	}
 	l := defaultLimits()

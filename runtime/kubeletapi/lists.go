@@ -66,7 +66,7 @@ func inAPIForm(pods []*v1.Pod, shown []*podspec.Desired, node string) []v1.Pod {
 func inAPI(pod *v1.Pod, d *podspec.Desired, node string) v1.Pod {
 	p := *pod
 	p.TypeMeta = metav1.TypeMeta{}
-	p.Name, p.Spec.NodeName = apiName(d, node), node
+	p.Name, p.Spec.NodeName = APIName(d, node), node
 	p.Annotations = maps.Clone(p.Annotations)
 	if p.Annotations == nil {
 		p.Annotations = map[string]string{}

@@ -47,7 +47,7 @@ func (f *finder) pod(ctx context.Context, want podName) (*podspec.Desired, error
 // same age: then the first one that the agent shows counts, because it shows those that stay first.
 func choose(shown []*podspec.Desired, want podName, node string) *podspec.Desired {
 	found := slices.DeleteFunc(slices.Clone(shown), func(d *podspec.Desired) bool {
-		return d.Pod.Namespace != want.namespace || (d.Pod.Name != want.name && apiName(d, node) != want.name)
+		return d.Pod.Namespace != want.namespace || (d.Pod.Name != want.name && APIName(d, node) != want.name)
 	})
 	if len(found) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func choose(shown []*podspec.Desired, want podName, node string) *podspec.Desire
 		return func(a, b *podspec.Desired) int { return cmp.Compare(rank(a), rank(b)) }
 	}
 	byUID := first(func(d *podspec.Desired) bool { return d.Pod.UID == want.uid })
-	byName := first(func(d *podspec.Desired) bool { return apiName(d, node) == want.name })
+	byName := first(func(d *podspec.Desired) bool { return APIName(d, node) == want.name })
 	byLife := first(func(d *podspec.Desired) bool { return d.Pod.DeletionTimestamp == nil })
 	return slices.MinFunc(found, func(a, b *podspec.Desired) int {
 		byAge := b.Pod.CreationTimestamp.Compare(a.Pod.CreationTimestamp.Time)
@@ -70,9 +70,9 @@ func choose(shown []*podspec.Desired, want podName, node string) *podspec.Desire
 	})
 }
 
-// apiName returns the name of a pod in the API. A pod that is not from the API server has the name of the node appended
+// APIName returns the name of a pod in the API. A pod that is not from the API server has the name of the node appended
 // (kubelet: generatePodName).
-func apiName(d *podspec.Desired, node string) string {
+func APIName(d *podspec.Desired, node string) string {
 	if d.FromCluster() {
 		return d.Pod.Name
 	}

@@ -58,8 +58,11 @@ type Settings struct {
 	Certificates Certificates
 	// Configuration returns the values of /configz. Their kind and version need not be set.
 	Configuration func() *kubeletconfig.KubeletConfiguration
-	Now           func() time.Time
-	Log           *slog.Logger
+	// Measures and Metrics serve metrics and statistics.
+	Measures Measures
+	Metrics  Metrics
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 // Server is the server of a node.
@@ -162,6 +165,7 @@ func (s *Server) routes() *http.ServeMux {
 		answer("GET /runningpods"+end, lists.serveRunningPods)
 	}
 	answer("GET /configz", serveConfig(s.Configuration))
+	s.measureRoutes(mux, answer)
 	const pod = "/{namespace}/{pod}"
 	stream("GET /containerLogs"+pod+"/{container}", logs.serveLogs)
 	for _, uid := range []string{"", "/{uid}"} {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
@@ -54,6 +55,23 @@ func TestConfig(t *testing.T) {
 	}
 	if values.Kind != "" {
 		t.Errorf("the response changes the configuration: %v", values)
+	}
+}
+
+// TestMeasures checks the paths of metrics and of the summary.
+func TestMeasures(t *testing.T) {
+	s := serve(t, &pods{}, newRuntime(t))
+	for path, want := range map[string]string{
+		"/metrics": "agent", "/metrics/": "agent", "/metrics/probes": "probes", "/metrics/resource": "resource",
+		"/metrics/cadvisor": "cadvisor",
+	} {
+		s.expect("GET", path, http.StatusOK, want)
+	}
+	for path, disks := range map[string]int{"/stats/summary": 2, "/stats/summary?only_cpu_and_memory=true": 0} {
+		code, text := s.do("GET", path, "")
+		if code != http.StatusOK || !strings.Contains(text, `"nodeName":"n"`) || strings.Count(text, "usedBytes") != disks {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/agent/metrics"
 )
 
 // Backend answers for an agent.
@@ -28,7 +30,7 @@ type Backend interface {
 	// Pods returns the pods that the agent keeps, with their status.
 	Pods(ctx context.Context) (*v1.PodList, error)
 	// Metrics serves the metrics of the agent.
-	Metrics() http.Handler
+	Metrics() *metrics.Metrics
 	// Reload reads the configuration and every source again. It waits only briefly for a source.
 	Reload(ctx context.Context) (*Reloaded, error)
 	// ReadWorkloads reads the stored workloads again. It returns once no pass begins for their earlier version.
@@ -152,7 +154,7 @@ func public(b Backend) *http.ServeMux {
 		}
 		answerReady(w, why)
 	})
-	mux.Handle("GET /metrics", b.Metrics())
+	mux.Handle("GET /metrics", b.Metrics().Handler())
 	return mux
 }
 

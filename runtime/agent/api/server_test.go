@@ -13,6 +13,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/runtime/agent/metrics"
 )
 
 // backend is an agent that is not ready.
@@ -28,10 +30,8 @@ func (backend) Pods(context.Context) (*v1.PodList, error) {
 	return &v1.PodList{Items: make([]v1.Pod, 1)}, nil
 }
 
-func (backend) Metrics() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		io.WriteString(w, "counted 1\n") //nolint:errcheck // a recorder
-	})
+func (backend) Metrics() *metrics.Metrics {
+	return metrics.New(func(context.Context) (int, map[string]int, error) { return 1, nil, nil })
 }
 
 // TestSocketPermissions checks that the owner of the socket may use all requests, and that a port serves only health
@@ -43,7 +43,7 @@ func TestSocketPermissions(t *testing.T) {
 		text         string
 	}{
 		{"GET", "/healthz", 200, 200, "ok"},
-		{"GET", "/metrics", 200, 200, "counted 1"},
+		{"GET", "/metrics", 200, 200, "kubelet_running_pods 1"},
 		{"GET", "/readyz", 503, 503, "details"},
 		{"GET", "/status", 200, 404, "details"},
 		{"GET", "/pods", 200, 404, `"items":[`},

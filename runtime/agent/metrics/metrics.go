@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 )
 
 // Metrics are the metrics of one agent. All methods are safe for concurrent use.
@@ -38,8 +40,8 @@ type Metrics struct {
 	watchDrops     prometheus.Counter
 }
 
-// kubelet is the prefix of most names.
-const kubelet = "kubelet"
+// kubelet is the prefix of most names, prober that of the metrics of probes.
+const kubelet, prober = "kubelet", "prober"
 
 // podStartBuckets are the kubelet's.
 func podStartBuckets() []float64 {
@@ -129,11 +131,11 @@ func (m *Metrics) addRuntime() {
 
 func (m *Metrics) addProbes() {
 	m.probes = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Subsystem: "prober", Name: "probe_total",
+		Subsystem: prober, Name: "probe_total",
 		Help: "Cumulative number of a liveness, readiness or startup probe for a container by result.",
 	}, []string{"probe_type", "result", "container", "pod", "namespace", "pod_uid"})
 	m.probeTimes = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Subsystem: "prober", Name: "probe_duration_seconds",
+		Subsystem: prober, Name: "probe_duration_seconds",
 		Help: "Duration in seconds for a probe response.",
 	}, []string{"probe_type", "container", "pod", "namespace"})
 	m.registry.MustRegister(m.probes, m.probeTimes)
@@ -163,8 +165,26 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 
 // Handler serves the metrics. Values that cannot be read are left out. Requests within a second get the same values, so
 // that many of them cost no more than one.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.shown, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+func (m *Metrics) Handler() http.Handler { return serve(m.shown) }
+
+// ProbesHandler serves the metrics of probes only, and OthersHandler all others: a kubelet has them under two paths.
+func (m *Metrics) ProbesHandler() http.Handler { return serve(m.selected(true)) }
+
+// OthersHandler serves all metrics but those of probes.
+func (m *Metrics) OthersHandler() http.Handler { return serve(m.selected(false)) }
+
+// selected gathers the metrics of probes, or all others.
+func (m *Metrics) selected(probes bool) prometheus.Gatherer {
+	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := m.shown.Gather()
+		return slices.DeleteFunc(slices.Clone(families), func(f *dto.MetricFamily) bool {
+			return strings.HasPrefix(f.GetName(), prober+"_") != probes
+		}), err
+	})
+}
+
+func serve(from prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(from, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
 // Desired sets the number of wanted pods, and of the problems of their sources.

@@ -1,0 +1,68 @@
+package kubeletapi
+
+import (
+	"context"
+	"net/http"
+
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+)
+
+// Measures serves what the node, its pods and containers use. *stats.Meter implements it.
+type Measures interface {
+	// Summary returns the document of /stats/summary, which must not be changed.
+	Summary(ctx context.Context) (*statsapi.Summary, error)
+	// ResourceMetrics and ContainerMetrics serve /metrics/resource and /metrics/cadvisor.
+	ResourceMetrics() http.Handler
+	ContainerMetrics() http.Handler
+}
+
+// Metrics serves the metrics of the agent. *metrics.Metrics implements it.
+type Metrics interface {
+	// OthersHandler serves /metrics, and ProbesHandler serves /metrics/probes.
+	OthersHandler() http.Handler
+	ProbesHandler() http.Handler
+}
+
+// measureRoutes adds the paths of metrics and statistics.
+func (s *Server) measureRoutes(mux *http.ServeMux, answer func(pattern string, h handler)) {
+	for _, end := range []string{"", "/{$}"} {
+		mux.Handle("GET /metrics"+end, s.Metrics.OthersHandler())
+	}
+	mux.Handle("GET /metrics/probes", s.Metrics.ProbesHandler())
+	mux.Handle("GET /metrics/resource", s.Measures.ResourceMetrics())
+	mux.Handle("GET /metrics/cadvisor", s.Measures.ContainerMetrics())
+	answer("GET /stats/summary", s.serveSummary)
+}
+
+// serveSummary serves the summary. only_cpu_and_memory leaves out all that is slow to measure on a kubelet.
+func (s *Server) serveSummary(w http.ResponseWriter, r *http.Request) error {
+	summary, err := s.Measures.Summary(r.Context())
+	if err != nil {
+		return err
+	}
+	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
+		summary = onlyCPUAndMemory(summary)
+	}
+	return writeJSON(w, summary)
+}
+
+// onlyCPUAndMemory returns a part of a summary (kubelet: GetCPUAndMemoryStats).
+func onlyCPUAndMemory(s *statsapi.Summary) *statsapi.Summary {
+	short := &statsapi.Summary{Node: statsapi.NodeStats{
+		NodeName: s.Node.NodeName, StartTime: s.Node.StartTime, CPU: s.Node.CPU, Memory: s.Node.Memory, Swap: s.Node.Swap,
+		SystemContainers: s.Node.SystemContainers,
+	}}
+	for i := range s.Pods {
+		pod := &s.Pods[i]
+		part := statsapi.PodStats{
+			PodRef: pod.PodRef, StartTime: pod.StartTime, CPU: pod.CPU, Memory: pod.Memory, Swap: pod.Swap,
+		}
+		for j := range pod.Containers {
+			one := pod.Containers[j]
+			one.Rootfs, one.Logs = nil, nil
+			part.Containers = append(part.Containers, one)
+		}
+		short.Pods = append(short.Pods, part)
+	}
+	return short
+}

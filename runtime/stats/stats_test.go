@@ -1,0 +1,227 @@
+package stats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/criconfig"
+)
+
+// lab is a machine with one running pod, one that has ended, and a container of another program.
+type lab struct {
+	now     time.Time
+	cpu     uint64
+	fails   error
+	calls   int
+	network bool
+}
+
+func (l *lab) ListContainers(
+	context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption,
+) (*runtimeapi.ListContainersResponse, error) {
+	l.calls++
+	container := func(uid, name, id string, created time.Time) *runtimeapi.Container {
+		return &runtimeapi.Container{
+			Id: id, Metadata: &runtimeapi.ContainerMetadata{Name: name}, CreatedAt: created.UnixNano(),
+			Image: &runtimeapi.ImageSpec{Image: "image:1"}, Labels: map[string]string{criconfig.LabelPodUID: uid},
+		}
+	}
+	begun := time.Unix(1000, 0)
+	return &runtimeapi.ListContainersResponse{Containers: []*runtimeapi.Container{
+		container("u1", "web", "old", begun.Add(-time.Minute)), container("u1", "web", "c1", begun),
+		container("u1", "log", "c2", begun.Add(time.Second)), container("foreign", "x", "c9", begun),
+	}}, l.fails
+}
+
+func (*lab) ListContainerStats(
+	context.Context, *runtimeapi.ListContainerStatsRequest, ...grpc.CallOption,
+) (*runtimeapi.ListContainerStatsResponse, error) {
+	return &runtimeapi.ListContainerStatsResponse{Stats: []*runtimeapi.ContainerStats{{
+		Attributes:    &runtimeapi.ContainerAttributes{Id: "c1"},
+		WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: 4096}},
+	}}}, nil
+}
+
+func (l *lab) ListPodSandboxStats(
+	context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption,
+) (*runtimeapi.ListPodSandboxStatsResponse, error) {
+	if !l.network {
+		return nil, errors.New("not implemented")
+	}
+	return &runtimeapi.ListPodSandboxStatsResponse{Stats: []*runtimeapi.PodSandboxStats{{
+		Attributes: &runtimeapi.PodSandboxAttributes{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u1"}},
+		Linux: &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{
+			DefaultInterface: &runtimeapi.NetworkInterfaceUsage{
+				Name: "eth0", RxBytes: &runtimeapi.UInt64Value{Value: 11}, TxBytes: &runtimeapi.UInt64Value{Value: 12},
+			},
+		}},
+	}}}, nil
+}
+
+// Usage gives each cgroup its own numbers.
+func (l *lab) Usage(name string) (cgroup.Usage, error) {
+	base := uint64(100)
+	switch {
+	case name == "/":
+		base = 1000
+	case strings.HasSuffix(name, "kubepods"):
+		base = 500
+	case !strings.HasSuffix(name, "burstable/podu1"):
+		return cgroup.Usage{}, nil
+	}
+	return cgroup.Usage{CPU: new(base*1e9 + l.cpu), Memory: new(base), WorkingSet: new(base / 2), Swap: new(uint64(3))}, nil
+}
+
+func (l *lab) ContainerUsage(pods []string, id string) (cgroup.Usage, error) {
+	if len(pods) != 3 || id == "c2" {
+		return cgroup.Usage{}, errors.New("gone")
+	}
+	return cgroup.Usage{
+		CPU: new(uint64(7e9) + l.cpu), Memory: new(uint64(70)), WorkingSet: new(uint64(60)), RSS: new(uint64(50)),
+		Limit: new(uint64(160)),
+	}, nil
+}
+
+func newMeter(l *lab) *Meter {
+	pod := func(uid types.UID, name, owner string) *podspec.Desired {
+		return podspec.New(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: uid}}, owner, uid)
+	}
+	return New(Settings{
+		Runtime: l, Groups: l, NodeName: "n", Started: time.Unix(900, 0),
+		Node: func() criconfig.Node {
+			return criconfig.Node{Allocatable: v1.ResourceList{v1.ResourceMemory: resource.MustParse("2k")}}
+		},
+		Pods: func(context.Context) ([]*podspec.Desired, error) {
+			return []*podspec.Desired{pod("u1", "web", "x"), pod("u2", "ended", "x")}, nil
+		},
+		APIName: func(d *podspec.Desired) string { return d.Pod.Name + "-n" },
+		Disks: func(context.Context) Disks {
+			return Disks{State: FileSystem{Bytes: 100, FreeBytes: 40, Inodes: 10, FreeInodes: 4}, Images: FileSystem{Bytes: 50}, ImageBytes: 20}
+		},
+		Now: func() time.Time { return l.now },
+	})
+}
+
+// TestSummary checks the measured values, that a measurement is used for ten seconds, and the usage between two.
+func TestSummary(t *testing.T) {
+	l := &lab{now: time.Unix(2000, 0), network: true}
+	m := newMeter(l)
+	s, err := m.Summary(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := &s.Node; n.NodeName != "n" || *n.CPU.UsageCoreNanoSeconds != 1000e9 || n.CPU.UsageNanoCores != nil ||
+		*n.Memory.WorkingSetBytes != 500 || *n.Memory.AvailableBytes != 1500 || *n.Fs.UsedBytes != 60 ||
+		*n.Runtime.ImageFs.UsedBytes != 20 || n.SystemContainers[0].Name != "pods" || n.Rlimit == nil {
+		t.Errorf("%+v", n)
+	}
+	if len(s.Pods) != 1 || len(s.Pods[0].Containers) != 2 {
+		t.Fatalf("%+v", s.Pods)
+	}
+	pod := &s.Pods[0]
+	if pod.PodRef.Name != "web-n" || *pod.Memory.UsageBytes != 100 || *pod.Network.RxBytes != 11 ||
+		!pod.StartTime.Equal(&metav1.Time{Time: time.Unix(1000, 0)}) || *pod.Swap.SwapUsageBytes != 3 {
+		t.Errorf("%+v", pod)
+	}
+	if gone, web := &pod.Containers[0], &pod.Containers[1]; gone.Name != "log" || gone.CPU != nil ||
+		!web.StartTime.Equal(&metav1.Time{Time: time.Unix(1000, 0)}) || *web.Memory.AvailableBytes != 100 ||
+		*web.Rootfs.UsedBytes != 4096 {
+		t.Errorf("%+v", pod.Containers)
+	}
+	l.now, l.cpu, l.network = l.now.Add(9*time.Second), 4e9, false
+	if again, _ := m.Summary(t.Context()); again != s || l.calls != 1 {
+		t.Errorf("measured again after 9 s")
+	}
+	l.now = l.now.Add(time.Second)
+	if s, err = m.Summary(t.Context()); err != nil || *s.Node.CPU.UsageNanoCores != 4e8 ||
+		*s.Pods[0].Containers[1].CPU.UsageNanoCores != 4e8 || s.Pods[0].Network != nil {
+		t.Errorf("%+v %v", s, err)
+	}
+	l.now, l.fails = l.now.Add(time.Minute), errors.New("down")
+	if _, err = m.Summary(t.Context()); err == nil {
+		t.Error("a runtime that fails")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	m.slot <- struct{}{}
+	if _, err = m.Summary(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("a client that goes: %v", err)
+	}
+}
+
+// TestMetrics checks names, labels and values of both sets of metrics.
+func TestMetrics(t *testing.T) {
+	l := &lab{now: time.Unix(2000, 0), network: true}
+	m := newMeter(l)
+	get := func(h http.Handler) string {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil))
+		if w.Code != http.StatusOK {
+			t.Errorf("code %d", w.Code)
+		}
+		return w.Body.String()
+	}
+	expect := func(text string, lines ...string) {
+		t.Helper()
+		for _, want := range lines {
+			if !strings.Contains(text, "\n"+want+"\n") {
+				t.Errorf("no %q in\n%s", want, text)
+			}
+		}
+	}
+	expect(get(m.ResourceMetrics()),
+		"node_cpu_usage_seconds_total 1000 2000000",
+		"node_memory_working_set_bytes 500 2000000",
+		`pod_memory_working_set_bytes{namespace="a",pod="web-n"} 50 2000000`,
+		`container_cpu_usage_seconds_total{container="web",namespace="a",pod="web-n"} 7 2000000`,
+		`container_start_time_seconds{container="log",namespace="a",pod="web-n"} 1001`,
+		"resource_scrape_error 0")
+	expect(get(m.ContainerMetrics()),
+		"machine_memory_bytes 2000",
+		`container_memory_rss{container="web",id="c1",image="image:1",name="c1",namespace="a",pod="web-n"} 50 2000000`,
+		`container_memory_usage_bytes{container="",id="podu1",image="",name="",namespace="a",pod="web-n"} 100 2000000`)
+	if text := get(m.ContainerMetrics()); !strings.Contains(text, `container_network_receive_bytes_total{container="",id="podu1",`+
+		`image="",interface="eth0",name="",namespace="a",pod="web-n"} 11 `) {
+		t.Error(text)
+	}
+	l.now, l.fails = l.now.Add(time.Minute), errors.New("down")
+	if text := get(m.ResourceMetrics()); !strings.HasSuffix(text, "\nresource_scrape_error 1\n") || strings.Contains(text, "cpu") {
+		t.Error(text)
+	}
+}
+
+// TestInterfaces checks the kernel's tables.
+func TestInterfaces(t *testing.T) {
+	table := `Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:  100 1 0 0 0 0 0 0 100 1 0 0 0 0 0 0
+  eth0: 7 1 2 0 0 0 0 0 9 1 4 0 0 0 0 0
+veth12: 7 1 2 0 0 0 0 0 9 1 4 0 0 0 0 0
+  bad0: x
+`
+	routes := "Iface\tDestination\tGateway\neth1\t0002000A\t0\neth0\t00000000\t0102000A\n"
+	s := interfacesOf(table, defaultInterface(routes))
+	text, err := json.Marshal(s.Interfaces)
+	want := `[{"name":"eth0","rxBytes":7,"rxErrors":2,"txBytes":9,"txErrors":4}]`
+	if err != nil || string(text) != want || s.Name != "eth0" || *s.RxBytes != 7 {
+		t.Errorf("%s %+v %v", text, s, err)
+	}
+	if s = interfacesOf(table, defaultInterface("")); s.Name != "" || s.RxBytes != nil {
+		t.Errorf("without a default route: %+v", s)
+	}
+}

@@ -1,0 +1,105 @@
+package stats
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+)
+
+// cpuOf returns the processor usage of a cgroup; nil if it is not known.
+func cpuOf(u *cgroup.Usage, at metav1.Time) *statsapi.CPUStats {
+	if u.CPU == nil {
+		return nil
+	}
+	return &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: u.CPU}
+}
+
+// memoryOf returns the memory usage of a cgroup; nil if it is not known. Memory is available below a limit
+// (kubelet: cadvisorInfoToCPUandMemoryStats).
+func memoryOf(u *cgroup.Usage, at metav1.Time) *statsapi.MemoryStats {
+	if u.Memory == nil {
+		return nil
+	}
+	m := &statsapi.MemoryStats{
+		Time: at, UsageBytes: u.Memory, WorkingSetBytes: u.WorkingSet, RSSBytes: u.RSS,
+		PageFaults: u.PageFaults, MajorPageFaults: u.MajorPageFaults,
+	}
+	if u.Limit != nil && u.WorkingSet != nil {
+		m.AvailableBytes = new(*u.Limit - min(*u.Limit, *u.WorkingSet))
+	}
+	return m
+}
+
+// swapOf returns the swapped memory of a cgroup; nil if it is not known.
+func swapOf(u *cgroup.Usage, at metav1.Time) *statsapi.SwapStats {
+	if u.Swap == nil {
+		return nil
+	}
+	return &statsapi.SwapStats{Time: at, SwapUsageBytes: u.Swap}
+}
+
+// processesOf returns the number of processes of a cgroup; nil if it is not known.
+func processesOf(u *cgroup.Usage) *statsapi.ProcessStats {
+	if u.Processes == nil {
+		return nil
+	}
+	return &statsapi.ProcessStats{ProcessCount: u.Processes}
+}
+
+// samples are the processor usages of an earlier measurement.
+type samples map[sample]*statsapi.CPUStats
+
+// sample identifies a measured cgroup. The node has no uid, and a pod no container. A container that was started again
+// begins at zero.
+type sample struct {
+	uid, container string
+	started        types.UID
+}
+
+// each calls do with every processor usage of a summary.
+func each(s *statsapi.Summary, do func(sample, *statsapi.CPUStats)) {
+	do(sample{}, s.Node.CPU)
+	for i := range s.Node.SystemContainers {
+		one := &s.Node.SystemContainers[i]
+		do(sample{container: one.Name}, one.CPU)
+	}
+	for i := range s.Pods {
+		pod := &s.Pods[i]
+		do(sample{uid: pod.PodRef.UID}, pod.CPU)
+		for j := range pod.Containers {
+			one := &pod.Containers[j]
+			started := types.UID(one.StartTime.UTC().Format(time.RFC3339Nano))
+			do(sample{pod.PodRef.UID, one.Name, started}, one.CPU)
+		}
+	}
+}
+
+// addRates sets the current processor usage, which follows from two measurements. It returns the samples for the next
+// one.
+func addRates(s *statsapi.Summary, before samples) samples {
+	now := samples{}
+	each(s, func(key sample, cpu *statsapi.CPUStats) {
+		if cpu == nil {
+			return
+		}
+		now[key] = cpu
+		cpu.UsageNanoCores = rate(before[key], cpu)
+	})
+	return now
+}
+
+// rate returns the processor usage between two measurements, in billionths of a core; nil if one is missing.
+func rate(before, now *statsapi.CPUStats) *uint64 {
+	if before == nil {
+		return nil
+	}
+	from, to, elapsed := *before.UsageCoreNanoSeconds, *now.UsageCoreNanoSeconds, now.Time.Sub(before.Time.Time)
+	if elapsed <= 0 || to < from {
+		return nil
+	}
+	return new(uint64(float64(to-from) / elapsed.Seconds()))
+}
