@@ -17,6 +17,7 @@ TAGS := grpcnotrace
 
 GOLANGCI_LINT_VERSION := v2.15.0
 CONTAINERD2_VERSION := v2.4.2
+COREDNS_VERSION := v1.14.3
 GOVULNCHECK_VERSION := v1.1.4
 
 KUBERNETES := -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
@@ -244,7 +245,7 @@ CHECKS := verify lint unit race e2e smoke conformance-sample bench-smoke check-d
 check: $(CHECKS) test-bare ## Everything CI runs: 45 minutes to an hour
 
 .PHONY: test-all
-test-all: verify lint unit race e2e e2e-2 test-kubernetes test-kubectl test-conformance test-vm bench test-bare ## Everything, on both versions of containerd in full
+test-all: verify lint unit race e2e e2e-2 test-kubernetes test-kubectl test-cluster test-conformance test-vm bench test-bare ## Everything, on both versions of containerd in full
 
 # BARE=full runs each target completely. Otherwise lint, unit, race, e2e and conformance-sample run in part.
 # BARE=cold does so with empty build caches: make test-bare BARE=cold CHECKS=test measures demo and test.
@@ -395,6 +396,14 @@ $(KUBEBIN)/agnhost $(KUBEBIN)/nonewprivs: PACKAGE = k8s.io/kubernetes/test/image
 $(addprefix $(KUBEBIN)/,kubelet kubectl ginkgo agnhost nonewprivs):
 	$(call quiet,building $(@F) (first time: up to 15 minutes)) $(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ $(PACKAGE)
 
+$(KUBEBIN)/controlplane: $(wildcard $(KUBETESTS)/controlplane/*.go)
+	$(call quiet,building etcd$(COMMA) kube-apiserver and the other programs of a cluster (first time: about 20 minutes)) \
+		$(GO) build -C $(KUBETESTS) -trimpath -buildvcs=false -ldflags "$(KUBELDFLAGS)" -o $@ ./controlplane
+
+$(KUBEBIN)/coredns:
+	$(call quiet,building CoreDNS $(COREDNS_VERSION) (first time: about 5 minutes)) env GOBIN=$(KUBEBIN) \
+		$(GO) install github.com/coredns/coredns@$(COREDNS_VERSION)
+
 $(KUBEBIN)/e2e_node.test:
 	$(call quiet,building Kubernetes' node tests (first time: about 10 minutes)) $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ k8s.io/kubernetes/test/e2e_node
 
@@ -404,13 +413,25 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 .PHONY: test-kubernetes
 test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestConformance|TestKubectl|TestBesideKubelet.*)$$' .
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestConformance|TestKubectl|TestBesideKubelet.*)$$' .
 
 .PHONY: test-kubectl
 test-kubectl: setup-e2e build build-node images $(addprefix $(KUBEBIN)/,kubelet kubectl services.test) ## kubectl with pods of podctl agent, and of a kubelet (builds Kubernetes; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
 		KUBELET_BIN=$(KUBEBIN)/kubelet KUBECTL_BIN=$(KUBEBIN)/kubectl SERVICES_BIN=$(KUBEBIN)/services.test \
 		$(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^TestKubectl$$' .
+
+# CLUSTER_RUN selects parts of the test, as in CLUSTER_RUN='network|jobs'. All others need the part network.
+CLUSTER_RUN ?= .
+# The logs of the last run.
+CLUSTER_LOGS := $(BIN)/cluster
+
+.PHONY: test-cluster
+test-cluster: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,controlplane coredns kubectl agnhost) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
+	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=none \
+		KUBECTL_BIN=$(KUBEBIN)/kubectl CONTROLPLANE_BIN=$(KUBEBIN)/controlplane KUBERNETES_BIN=$(KUBEBIN) \
+		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
+		CLUSTER_LOGS=$(CLUSTER_LOGS) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^TestCluster$$/^($(CLUSTER_RUN))$$' .
 
 # GROUP is a group of specs.txt, and SPEC a pattern of names. Without them, all specs of the list run.
 GROUP ?=

@@ -20,6 +20,7 @@ const (
 	kubeletDir       = "/var/lib/kubelet"
 	containerdDir    = "/run/containerd"
 	containerdSocket = containerdDir + "/containerd.sock"
+	networkDir       = containerdDir + "/net.d"
 	// parallel is the number of specs that run at the same time.
 	parallel = "4"
 )
@@ -78,6 +79,7 @@ func (s *suite) run(t *testing.T, chosen []spec) []outcome {
 	images := &registry{dir: t.TempDir(), manifests: map[string]string{}}
 	n.addImages(t, images, s.bin, s.sources)
 	images.serve(t)
+	write(t, filepath.Join(networkDir, "10-pods.conflist"), networkConfig)
 	n.startContainerd(t, s.report)
 	pull(t, images)
 	api := n.startServer(t)
@@ -101,7 +103,7 @@ state = "%[1]s"
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = %[4]t
   [plugins.'io.containerd.cri.v1.runtime'.cni]
-    bin_dirs = ["/opt/cni/bin", "/usr/lib/cni"]
+    bin_dirs = ["/var/lib/cni/bin", "/opt/cni/bin", "/usr/lib/cni"]
     conf_dir = "%[1]s/net.d"
   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
@@ -115,7 +117,7 @@ const networkConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 `
 
-// startContainerd starts a containerd 2.
+// startContainerd starts a containerd 2. Its network configuration is in networkDir.
 func (n *node) startContainerd(t *testing.T, logs string) {
 	t.Helper()
 	config := filepath.Join(containerdDir, "config.toml")
@@ -126,7 +128,6 @@ func (n *node) startContainerd(t *testing.T, logs string) {
 	}
 	pause := imageutils.GetE2EImage(imageutils.Pause)
 	write(t, config, fmt.Sprintf(containerdConfig, containerdDir, containerdSocket, pause, capable == 0))
-	write(t, filepath.Join(containerdDir, "net.d/10-pods.conflist"), networkConfig)
 	write(t, filepath.Join(containerdDir, "registries/_default/hosts.toml"),
 		"[host.\"http://"+registryAddress+"\"]\n  capabilities = [\"pull\", \"resolve\"]\n")
 	cmd := exec.Command(n.containerd, "--config", config) //nolint:noctx // a signal ends it

@@ -1,10 +1,11 @@
 // Package kubernetes verifies docs/kubernetes.md with a real kubelet and a real API server. The kubelet takes running
 // pods over from podctl, and podctl takes them back, and no container restarts. TestConformance verifies
 // docs/cluster.md: it runs Kubernetes' node tests against podctl agent. TestKubectl verifies the section about kubectl
-// on the same page.
+// on the same page, and TestCluster that about a cluster with one node.
 //
-// The input is the programs that `make test-kubernetes`, `make test-conformance` and `make test-kubectl` build: podctl,
-// its images, a containerd, and programs of Kubernetes. The tests run in their own namespaces (sandbox_test.go), so
-// their paths, ports and cgroups are those of a node, and nothing is left on the machine. The package is a separate
-// module, so its requirements are no dependencies of podctl. It imports no package of podctl.
+// The input is the programs that `make test-kubernetes`, `make test-conformance`, `make test-kubectl` and
+// `make test-cluster` build: podctl, its images, a containerd, and programs of Kubernetes. The tests run in their own
+// namespaces (sandbox_test.go), so their paths, ports and cgroups are those of a node, and nothing is left on the
+// machine. The package is a separate module, so its requirements are no dependencies of podctl. It imports no package
+// of podctl.
 package kubernetes

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Images of the pods. Containers of the second one have the variable VERSION=2.
@@ -23,6 +24,8 @@ const (
 // kubectl is a user of the API server.
 type kubectl struct {
 	program, config string
+	// namespace is default if empty.
+	namespace string
 	// left returns a record of a pod that the node has not removed; empty if there is none. A kubelet may take a minute
 	// to remove its records, so it has no such function.
 	left func(t *testing.T) string
@@ -96,17 +99,25 @@ func (k *kubectl) clean(t *testing.T) {
 // command returns kubectl with arguments. It ends with the test.
 func (k *kubectl) command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), k.program, args...)
+	cmd := exec.CommandContext(t.Context(), k.program, k.arguments(args)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+k.config, "TERM=xterm")
 	return cmd
 }
 
-// call runs kubectl with an input.
+// arguments adds the namespace.
+func (k *kubectl) arguments(args []string) []string {
+	if k.namespace == "" {
+		return args
+	}
+	return append([]string{"--namespace", k.namespace}, args...)
+}
+
+// call runs kubectl with an input. Cleanups may call it, too.
 func (k *kubectl) call(t *testing.T, input string, args ...string) result {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), patience)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(t.Context()), patience+time.Minute)
 	defer stop()
-	cmd := exec.CommandContext(ctx, k.program, args...)
+	cmd := exec.CommandContext(ctx, k.program, k.arguments(args)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+k.config)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &stdout, &stderr

@@ -96,11 +96,11 @@ type records map[string]string
 // records queries the runtime. The states include when a container was started.
 func (n *node) records(t *testing.T) records {
 	t.Helper()
-	sandboxes, err := n.cri.ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+	sandboxes, err := n.cri.ListPodSandbox(context.WithoutCancel(t.Context()), &runtimeapi.ListPodSandboxRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	containers, err := n.cri.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{})
+	containers, err := n.cri.ListContainers(context.WithoutCancel(t.Context()), &runtimeapi.ListContainersRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

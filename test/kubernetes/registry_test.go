@@ -26,6 +26,8 @@ type registry struct {
 	dir string
 	// manifests maps names such as registry.k8s.io/pause:3.10.2 to digests.
 	manifests map[string]string
+	// private maps registries that need a login to "USER:PASSWORD".
+	private map[string]string
 }
 
 // descriptor describes a blob, as in the OCI image specification.
@@ -64,7 +66,7 @@ func (r *registry) document(t *testing.T, mediaType string, value any) descripto
 // image adds an image. A label makes its digest unlike that of another image with the same contents.
 func (r *registry) image(t *testing.T, name string, config imageConfig, layers ...descriptor) {
 	t.Helper()
-	config.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	config.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}, config.Env...)
 	config.WorkingDir = "/"
 	config.Labels = map[string]string{"replaces": name}
 	digests := make([]string, len(layers))
@@ -95,6 +97,13 @@ func (r *registry) serve(t *testing.T) {
 // ServeHTTP answers /v2/, /v2/NAME/manifests/TAG-OR-DIGEST and /v2/NAME/blobs/DIGEST. The parameter ns is the name of
 // the registry that containerd pulls from.
 func (r *registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	if login := r.private[request.URL.Query().Get("ns")]; login != "" {
+		if user, password, _ := request.BasicAuth(); user+":"+password != login {
+			w.Header().Set("WWW-Authenticate", `Basic realm="tests"`)
+			http.Error(w, "no login", http.StatusUnauthorized)
+			return
+		}
+	}
 	words := strings.Split(strings.TrimPrefix(request.URL.Path, "/v2/"), "/")
 	if len(words) < 3 {
 		w.WriteHeader(http.StatusOK)

@@ -1,0 +1,41 @@
+package kubernetes
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// testApplications runs manifests as users have them.
+func (c *cluster) testApplications(t *testing.T) {
+	c.testApplication(t, "guestbook", "http://frontend/hostname", "http://redis-leader:6379/", "http://redis-follower:6379/")
+	c.testApplication(t, "bookinfo", "http://productpage:9080/hostname", "http://reviews.bookinfo.svc:9080/")
+	c.testApplication(t, "boutique", "http://frontend-external.boutique.svc.cluster.local/hostname", "http://redis-cart:6379")
+}
+
+// testApplication waits until all workloads of a file run, and requests URLs from inside of the namespace.
+func (c *cluster) testApplication(t *testing.T, name string, urls ...string) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		c := c.in(t, name)
+		c.must(t, "apply", "-f", filepath.Join(applicationsDir, name+".yaml"))
+		for workload := range strings.FieldsSeq(c.must(t, "get", "deployments,daemonsets", "-o", "name")) {
+			c.rollout(t, workload)
+		}
+		for job := range strings.FieldsSeq(c.must(t, "get", "jobs", "-o", "name")) {
+			c.must(t, "wait", job, "--for", "condition=Complete", "--timeout", patience.String())
+		}
+		for _, url := range urls {
+			script := "curl -sS --max-time 20 -o /dev/null -w '%{http_code}' " + url
+			if got := c.must(t, "run", "client", "-q", "--image", webImage, "--restart=Never", "--rm", "-i", "--command", "--",
+				"sh", "-c", script); !strings.HasPrefix(got, "200") {
+				t.Errorf("%q from %s", got, url)
+			}
+		}
+		if restarted := c.must(t, "get", "pods", "-o",
+			`jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount}{"\n"}{end}`); strings.Contains(
+			restarted, " 1") {
+			t.Errorf("containers were restarted:\n%s", restarted)
+		}
+	})
+}

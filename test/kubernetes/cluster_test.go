@@ -1,0 +1,206 @@
+package kubernetes
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+const (
+	clusterURL   = "https://" + nodeIP + ":6443"
+	serviceRange = "10.96.0.0/16"
+	nodeUser     = "system:node:" + nodeName
+)
+
+// cluster is a control plane with the access control of a real cluster, and podctl agent as its only node.
+type cluster struct {
+	// kubectl is the administrator.
+	*kubectl
+	*authority
+
+	// t is the test that all programs run for.
+	t    *testing.T
+	node *node
+	// controlPlane is the program with all of the control plane, and logs the directory of all logs.
+	controlPlane, logs string
+	images             *registry
+	*restartable
+}
+
+// restartable has the programs that a test may start again.
+type restartable struct{ server, agent *process }
+
+// auditPolicy records all answers without their bodies.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+`
+
+// TestCluster runs a cluster whose node is podctl agent: the scheduler, the controllers and kube-proxy of Kubernetes,
+// and an API server that grants a node only its own objects.
+func TestCluster(t *testing.T) {
+	c := startCluster(t)
+	for _, part := range []struct {
+		name string
+		run  func(t *testing.T)
+	}{
+		{"network", c.testNetwork}, // first, because other pods need the network
+		{"services", c.testServices},
+		{"names", c.testNames},
+		{"access", c.testAccess},
+		{"deployment", c.testDeployment},
+		{"statefulset", c.testStatefulSet},
+		{"jobs", c.testJobs},
+		{"drain", c.testDrain},
+		{"applications", c.testApplications},
+		{"outage", c.testOutage},
+		{"refusals", c.testRefusals}, // last, because it reads the log of all requests
+	} {
+		if !t.Run(part.name, part.run) && part.name == "network" {
+			return
+		}
+	}
+}
+
+// startCluster starts all programs. The node has no network for pods yet.
+func startCluster(t *testing.T) *cluster {
+	t.Helper()
+	programs, err := given()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	c := &cluster{
+		t: t, restartable: &restartable{}, node: &node{needed: programs}, authority: newAuthority(t, filepath.Join(dir, "pki")),
+		controlPlane: setting(t, "CONTROLPLANE_BIN"), logs: os.Getenv("CLUSTER_LOGS"),
+		images: &registry{dir: t.TempDir(), manifests: map[string]string{}},
+	}
+	if c.logs == "" {
+		c.logs = dir
+	} else if err = os.MkdirAll(c.logs, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.addClusterImages(t)
+	c.images.serve(t)
+	c.node.startContainerd(t, c.logs)
+	c.startControlPlane(t)
+	c.startNode(t)
+	return c
+}
+
+// program starts a program of the control plane.
+func (c *cluster) program(name string, args ...string) *process {
+	c.t.Helper()
+	cmd := exec.Command(c.controlPlane, append([]string{name}, args...)...) //nolint:noctx // a signal ends it
+	return start(c.t, filepath.Join(c.logs, name+".log"), cmd)
+}
+
+// startControlPlane starts etcd, the API server, the controllers and the scheduler, each with its own certificate.
+func (c *cluster) startControlPlane(t *testing.T) {
+	t.Helper()
+	write(t, c.path("audit.yaml"), auditPolicy)
+	c.issue(t, "server", "kube-apiserver", nil, []net.IP{net.ParseIP(nodeIP), net.ParseIP("10.96.0.1")},
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	c.issue(t, "to-kubelet", "kube-apiserver-kubelet-client", []string{"system:masters"}, nil)
+	c.kubectl = &kubectl{
+		program: setting(t, "KUBECTL_BIN"),
+		config:  c.kubeconfig(t, clusterURL, "admin", "kubernetes-admin", "system:masters"),
+	}
+	c.program("etcd", filepath.Join(t.TempDir(), "etcd"))
+	c.startAPIServer(t)
+	c.program("kube-controller-manager",
+		"--kubeconfig="+c.kubeconfig(t, clusterURL, "controllers", "system:kube-controller-manager"),
+		"--use-service-account-credentials", "--service-account-private-key-file="+c.path("sa.key"),
+		"--root-ca-file="+c.path("ca.crt"), "--cluster-signing-cert-file="+c.path("ca.crt"),
+		"--cluster-signing-key-file="+c.path("ca.key"), "--leader-elect=false", "--bind-address=127.0.0.1")
+	c.program("kube-scheduler", "--kubeconfig="+c.kubeconfig(t, clusterURL, "scheduler", "system:kube-scheduler"),
+		"--leader-elect=false", "--bind-address=127.0.0.1")
+}
+
+// startAPIServer starts the API server and waits until it is ready.
+func (c *cluster) startAPIServer(t *testing.T) {
+	t.Helper()
+	c.server = c.program("kube-apiserver",
+		"--etcd-servers=http://127.0.0.1:2379", "--bind-address="+nodeIP, "--advertise-address="+nodeIP,
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
+		"--client-ca-file="+c.path("ca.crt"), "--tls-cert-file="+c.path("server.crt"),
+		"--tls-private-key-file="+c.path("server.key"), "--service-cluster-ip-range="+serviceRange,
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file="+c.path("sa.pub"), "--service-account-signing-key-file="+c.path("sa.key"),
+		"--kubelet-client-certificate="+c.path("to-kubelet.crt"), "--kubelet-client-key="+c.path("to-kubelet.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--audit-policy-file="+c.path("audit.yaml"), "--audit-log-path="+filepath.Join(c.logs, "audit.log"))
+	until(t, func() string {
+		c.server.alive(t)
+		if r := c.call(t, "", "get", "--raw", "/readyz"); r.stdout != "ok" {
+			return fmt.Sprintf("the API server is not ready: %s%s", r.stdout, r.stderr)
+		}
+		return ""
+	})
+}
+
+// startNode starts podctl agent with the rights of a node.
+func (c *cluster) startNode(t *testing.T) {
+	t.Helper()
+	conn, err := grpc.NewClient("unix://"+containerdSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	c.node.cri = runtimeapi.NewRuntimeServiceClient(conn)
+	c.kubeconfig(t, clusterURL, "node", nodeUser, "system:nodes")
+	if err = os.Mkdir(c.path("manifests"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.startAgent(t)
+	until(t, func() string {
+		c.agent.alive(t)
+		return c.call(t, "", "get", "node", nodeName).stderr
+	})
+}
+
+// startAgent starts podctl agent.
+func (c *cluster) startAgent(t *testing.T) {
+	t.Helper()
+	c.agent = start(c.t, filepath.Join(c.logs, "agent.log"), exec.Command(c.node.podctl, //nolint:noctx // a signal ends it
+		"agent", "--kubeconfig", c.path("node.conf"),
+		"--node-name", nodeName, "--node-ip", nodeIP, "--authorization-mode", "AlwaysAllow",
+		"--cluster-dns", "10.96.0.10", "--cluster-domain", "cluster.local",
+		"--runtime-endpoint", "unix://"+containerdSocket,
+		// The images and the disk of the machine must not matter.
+		"--eviction=false", "--image-gc-high-threshold=100", c.path("manifests")))
+}
+
+// in returns the cluster with a new namespace, in which kubectl works until the test ends. Then it checks that the node
+// has no records of its pods any more.
+func (c *cluster) in(t *testing.T, namespace string) *cluster {
+	t.Helper()
+	c.must(t, "create", "namespace", namespace)
+	inside, user := *c, *c.kubectl
+	user.namespace = namespace
+	inside.kubectl = &user
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(c.call(t, "", "get", "all,events", "-o", "wide", "-n", namespace).stdout)
+		}
+		c.must(t, "delete", "namespace", namespace, "--timeout", patience.String())
+		until(t, func() string {
+			for _, what := range c.node.records(t) {
+				if strings.HasPrefix(what, namespace+"/") {
+					return "a record is left: " + what
+				}
+			}
+			return ""
+		})
+	})
+	return &inside
+}
