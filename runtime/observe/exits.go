@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/containerd"
@@ -89,12 +90,12 @@ func (x *Exits) sweep(ctx context.Context, ids []string) {
 	x.sweepAt, x.sweeping = max(sweepMin, 2*len(x.byID)), false
 }
 
-// complete changes the status of a running container to exited if its process has ended. Exit code, time and reason are
-// those that containerd's CRI will report. It returns whether it did so; the log may then lack its end. A report that
-// the CRI has caught up with is removed.
-func (x *Exits) complete(status *runtimeapi.ContainerStatus) bool {
+// completed returns the status of a running container whose process has ended as exited; nil if it has not ended. Exit
+// code, time and reason are those that containerd's CRI will report. The log may lack its end. A report that the CRI
+// has caught up with is removed.
+func (x *Exits) completed(status *runtimeapi.ContainerStatus) *runtimeapi.ContainerStatus {
 	if x == nil {
-		return false
+		return nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -103,11 +104,12 @@ func (x *Exits) complete(status *runtimeapi.ContainerStatus) bool {
 		delete(x.byID, status.GetId())
 	}
 	if !known || status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
-		return false
+		return nil
 	}
-	status.State = runtimeapi.ContainerState_CONTAINER_EXITED
-	status.ExitCode, status.FinishedAt, status.Reason = e.Code, e.At.UnixNano(), reasonOf(&e)
-	return true
+	ended := proto.CloneOf(status)
+	ended.State = runtimeapi.ContainerState_CONTAINER_EXITED
+	ended.ExitCode, ended.FinishedAt, ended.Reason = e.Code, e.At.UnixNano(), reasonOf(&e)
+	return ended
 }
 
 // reasonOf returns the reason that containerd's CRI gives for an exit.

@@ -143,14 +143,16 @@ func TestExitsOfTheRuntime(t *testing.T) {
 	x := NewExits(nil)
 	x.note(t.Context(), containerd.Exit{ContainerID: "x", Code: 1})
 	status := &runtimeapi.ContainerStatus{Id: "x", State: runtimeapi.ContainerState_CONTAINER_EXITED, ExitCode: 9}
-	if x.complete(status); status.GetExitCode() != 9 {
-		t.Errorf("code %d", status.GetExitCode())
+	if ended := x.completed(status); ended != nil || status.GetExitCode() != 9 {
+		t.Errorf("code %d, %v", status.GetExitCode(), ended)
 	}
-	(*Exits)(nil).complete(status)
+	if ended := (*Exits)(nil).completed(status); ended != nil {
+		t.Error(ended)
+	}
 }
 
-// TestExitsMessage checks that the log of a container that has just ended is not its message yet, because it may lack
-// its end.
+// TestExitsMessage checks that a container whose message is the end of its log counts as running until the runtime
+// reports its end, because the log may lack its end until then.
 func TestExitsMessage(t *testing.T) {
 	l := newLab(t, "i:1")
 	l.observer.world.Exits = NewExits(l.client)
@@ -164,7 +166,8 @@ func TestExitsMessage(t *testing.T) {
 	})
 	l.observer.world.Exits.note(t.Context(), containerd.Exit{ContainerID: id, Code: 1, At: l.clock.Now()})
 	s, err := l.observer.Observe(t.Context(), ref, d)
-	if err != nil || s.Containers[0].TerminationMessage != "" {
-		t.Errorf("message %q: %v", s.Containers[0].TerminationMessage, err)
+	c := s.Containers[0]
+	if err != nil || c.TerminationMessage != "" || c.Status.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING {
+		t.Errorf("message %q of %v: %v", c.TerminationMessage, c.Status, err)
 	}
 }

@@ -201,11 +201,13 @@ func (r *records) query(ctx context.Context, c *snapshot.Container) error {
 	id, name := c.Status.GetId(), c.Status.GetMetadata().GetName()
 	reply, err := r.observer.world.Client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
 	c.Status = reply.GetStatus()
-	if r.observer.world.Exits.complete(c.Status) {
-		// The log may lack its end. The next observation has it.
-		c.TerminationMessage, _ = ownMessage(c.Status)
-	} else {
-		c.TerminationMessage = terminationMessage(ctx, c.Status)
+	c.TerminationMessage = terminationMessage(ctx, c.Status)
+	if ended := r.observer.world.Exits.completed(c.Status); ended != nil {
+		// If the end of the log is the message, only the runtime's own report shows that it is complete. A failure that is
+		// shown without its message would be final for programs that wait for it.
+		if text, ofLog := ownMessage(ended); !ofLog {
+			c.Status, c.TerminationMessage = ended, text
+		}
 	}
 	c.LogFull = LogFull(c.Status, r.observer.world.Logs)
 	return cri.Wrap(fmt.Sprintf("asking for container %s (%s)", name, model.ShortID(id)), cri.IgnoreNotFound(err))
