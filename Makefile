@@ -457,7 +457,8 @@ FUZZTIME ?= 60s
 FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRead runtime/logfile:FuzzLogs \
 	runtime/state:FuzzDecodeCheckpoint runtime/state:FuzzDecodeHistory runtime/filelock:FuzzHolder runtime/containerd:FuzzFullName \
 	runtime/containerd:FuzzArchiveName commands/lifecycle:FuzzSavedPlan commands/config:FuzzConfig commands/terminal:FuzzPrintable podspec/load:FuzzNames \
-	commands:FuzzRedact runtime/state:FuzzPaths runtime/kubeletapi:FuzzLogQuery
+	commands:FuzzRedact runtime/state:FuzzPaths runtime/kubeletapi:FuzzLogQuery \
+	runtime/kubeletapi:FuzzRequest runtime/kubeletapi:FuzzFrames
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME

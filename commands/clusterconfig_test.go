@@ -31,6 +31,9 @@ agent:
   tls-cert-file: /c
   tls-private-key-file: /k
   authorization-mode: AlwaysAllow
+  client-ca-file: /a
+  anonymous-auth: true
+  read-only-port: 10255
 `)
 	code, out, errs := call(t, "", "--config", file, "agent", "--node-name", "n2", "--show-configuration")
 	var got map[string]string
@@ -41,7 +44,8 @@ agent:
 		"kubeconfig": "/etc/podctl/kubeconfig", "node-name": "n2", "node-ip": "[192.0.2.1,2001:db8::1]",
 		"register-with-taints": "[a=b:NoSchedule,c:NoExecute]", "provider-id": "p", "cluster-dns": "[10.96.0.10,fd00::a]",
 		"cluster-domain": "cluster.local", "address": "192.0.2.1", "port": "10350",
-		"tls-cert-file": "/c", "tls-private-key-file": "/k", "authorization-mode": "AlwaysAllow", "node-labels": "disk=ssd",
+		"tls-cert-file": "/c", "tls-private-key-file": "/k", "authorization-mode": "AlwaysAllow",
+		"client-ca-file": "/a", "anonymous-auth": "true", "read-only-port": "10255", "node-labels": "disk=ssd",
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)

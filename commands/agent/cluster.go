@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
@@ -26,8 +27,11 @@ type clusterOptions struct {
 	flags *pflag.FlagSet
 }
 
-// alwaysAllow is a mode of authorization. Without a mode, only requests from this machine are allowed.
-const alwaysAllow = "AlwaysAllow"
+// The modes of authorization (kubelet: KubeletAuthorizationMode).
+const (
+	alwaysAllow = "AlwaysAllow"
+	webhook     = "Webhook"
+)
 
 func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "Run as a node of the cluster that this file describes")
@@ -54,9 +58,44 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.StringVar(&o.Server.KeyFile, "tls-private-key-file", "", "Private key of --tls-cert-file")
 	f.BoolVar(&o.Server.RotateCertificates, "rotate-server-certificates", false,
 		"Request the certificate of the node's server from the API server, and replace it before it expires")
-	f.StringVar(&o.authorization, "authorization-mode", "",
-		"Authorization of requests to the node's server: AlwaysAllow; without it, the server listens on 127.0.0.1 only")
+	o.addAccessTo(f)
 	set.AddFlagSet(f)
+}
+
+// addAccessTo adds the flags that decide which requests to the node's server are accepted.
+func (o *clusterOptions) addAccessTo(f *pflag.FlagSet) {
+	f.StringVar(&o.authorization, "authorization-mode", webhook,
+		"Authorization of requests to the node's server: Webhook asks the API server, AlwaysAllow allows them")
+	f.StringVar(&o.Server.ClientCAFile, "client-ca-file", "",
+		"Accept clients of the node's server with a certificate of an authority in this file")
+	f.BoolVar(&o.Server.Anonymous, "anonymous-auth", false,
+		"Accept requests without credentials to the node's server (default: true with --authorization-mode "+
+			"AlwaysAllow and without --client-ca-file)")
+	f.DurationVar(&o.Server.TokenTTL, "authentication-token-webhook-cache-ttl", 2*time.Minute,
+		"How long the API server's answer about a token is used")
+	f.DurationVar(&o.Server.AllowTTL, "authorization-webhook-cache-authorized-ttl", 5*time.Minute,
+		"How long a permission that the API server has granted is used")
+	f.DurationVar(&o.Server.DenyTTL, "authorization-webhook-cache-unauthorized-ttl", 30*time.Second,
+		"How long a permission that the API server has denied stays denied")
+	f.IntVar(&o.Server.ReadOnlyPort, "read-only-port", 0,
+		"Port for lists of pods, health and metrics without access control, on 127.0.0.1 or --address; 0: none")
+}
+
+// setAccess checks the flags of access control. Unset flags must not refuse the clients that AlwaysAllow allows.
+func (o *clusterOptions) setAccess(s *daemon.ServerSettings) error {
+	switch {
+	case o.authorization != alwaysAllow && o.authorization != webhook:
+		return exit.Usagef("--authorization-mode %s: must be %s or %s", o.authorization, webhook, alwaysAllow)
+	case s.ReadOnlyPort < 0 || s.ReadOnlyPort > 65535 || s.ReadOnlyPort == s.Port:
+		return exit.Usagef("--read-only-port %d: must be between 0 and 65535, and not --port", s.ReadOnlyPort)
+	case min(s.TokenTTL, s.AllowTTL, s.DenyTTL) < 0:
+		return exit.Usagef("the durations of --authentication-… and --authorization-… must not be negative")
+	}
+	s.AlwaysAllow = o.authorization == alwaysAllow
+	if s.AlwaysAllow && s.ClientCAFile == "" && !o.flags.Changed("anonymous-auth") {
+		s.Anonymous = true
+	}
+	return nil
 }
 
 // settings checks the flags and returns the settings of the cluster. They are nil without --kubeconfig. labels are the
@@ -68,8 +107,6 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 	s := o.ClusterSettings
 	s.Labels = labels
 	switch {
-	case o.authorization != alwaysAllow && o.authorization != "":
-		return nil, exit.Usagef("--authorization-mode %s: must be %s or empty", o.authorization, alwaysAllow)
 	case (s.Server.CertFile == "") != (s.Server.KeyFile == ""):
 		return nil, exit.Usagef("--tls-cert-file and --tls-private-key-file belong together")
 	case s.Server.CertFile != "" && s.Server.RotateCertificates:
@@ -77,7 +114,9 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 	case s.Server.Port < 1 || s.Server.Port > 65535:
 		return nil, exit.Usagef("--port %d: must be between 1 and 65535", s.Server.Port)
 	}
-	s.Server.AlwaysAllow = o.authorization == alwaysAllow
+	if err := o.setAccess(&s.Server); err != nil {
+		return nil, err
+	}
 	if problems := validation.IsDNS1123Subdomain(s.NodeName); s.NodeName != "" && len(problems) > 0 {
 		return nil, exit.Usagef("--node-name %s: %s", s.NodeName, problems[0])
 	}

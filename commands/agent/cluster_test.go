@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -52,6 +53,29 @@ func TestClusterFlags(t *testing.T) {
 	}
 }
 
+// TestAccessFlags checks that only AlwaysAllow without other flags accepts clients without credentials.
+func TestAccessFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"":                                 "false false",
+		"--authorization-mode Webhook":     "false false",
+		"--anonymous-auth":                 "false true",
+		"--authorization-mode AlwaysAllow": "true true",
+		"--authorization-mode AlwaysAllow --anonymous-auth=false": "true false",
+		"--authorization-mode AlwaysAllow --client-ca-file c":     "true false",
+	} {
+		s, err := clusterOf(t, "--kubeconfig k "+args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(s.Server.AlwaysAllow, s.Server.Anonymous); got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+		if s.Server.TokenTTL != 2*time.Minute || s.Server.AllowTTL != 5*time.Minute || s.Server.DenyTTL != 30*time.Second {
+			t.Errorf("%+v", s.Server)
+		}
+	}
+}
+
 // TestResources checks that the resources of a node follow from the flags of admission and eviction.
 func TestResources(t *testing.T) {
 	o := &agentOptions{}
@@ -74,24 +98,27 @@ func TestResources(t *testing.T) {
 // TestBadClusterFlags checks that a wrong flag is an error of use that names it.
 func TestBadClusterFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"--node-name n":            "--node-name needs --kubeconfig",
-		"--port 1":                 "--port needs --kubeconfig",
-		"--bootstrap-kubeconfig b": "--bootstrap-kubeconfig needs --kubeconfig",
 		"--kubeconfig k --tls-cert-file c --tls-private-key-file k --rotate-server-certificates": "exclude each other",
-		"--kubeconfig k --node-name A_b":                     "--node-name A_b: ",
-		"--cluster-domain d":                                 "--cluster-domain needs --kubeconfig",
-		"--kubeconfig k --cluster-dns x":                     "--cluster-dns x: it is not the IP address of a server",
-		"--kubeconfig k --cluster-dns 0.0.0.0":               "--cluster-dns 0.0.0.0: ",
-		"--kubeconfig k --cluster-domain A_b":                "--cluster-domain A_b: ",
-		"--kubeconfig k --node-ip x":                         "--node-ip x: it is not an IP address",
-		"--kubeconfig k --node-ip 127.0.0.1":                 "--node-ip 127.0.0.1: other machines cannot reach it",
-		"--kubeconfig k --node-ip 192.0.2.1,192.0.2.2":       "192.0.2.1 and 192.0.2.2 are of the same family",
-		"--kubeconfig k --register-with-taints a":            "--register-with-taints a: must be KEY=VALUE:EFFECT",
-		"--kubeconfig k --register-with-taints a=b:Never":    "the effect must be",
-		"--kubeconfig k --register-with-taints =b:NoExecute": "--register-with-taints =b:NoExecute: ",
-		"--kubeconfig k --port 0":                            "--port 0: must be between",
-		"--kubeconfig k --tls-cert-file c":                   "belong together",
-		"--kubeconfig k --authorization-mode Webhook":        "--authorization-mode Webhook: must be AlwaysAllow or empty",
+		"--bootstrap-kubeconfig b":                                        "--bootstrap-kubeconfig needs --kubeconfig",
+		"--node-name n":                                                   "--node-name needs --kubeconfig",
+		"--port 1":                                                        "--port needs --kubeconfig",
+		"--kubeconfig k --node-name A_b":                                  "--node-name A_b: ",
+		"--cluster-domain d":                                              "--cluster-domain needs --kubeconfig",
+		"--kubeconfig k --cluster-dns x":                                  "--cluster-dns x: it is not the IP address of a server",
+		"--kubeconfig k --cluster-dns 0.0.0.0":                            "--cluster-dns 0.0.0.0: ",
+		"--kubeconfig k --cluster-domain A_b":                             "--cluster-domain A_b: ",
+		"--kubeconfig k --node-ip x":                                      "--node-ip x: it is not an IP address",
+		"--kubeconfig k --node-ip 127.0.0.1":                              "--node-ip 127.0.0.1: other machines cannot reach it",
+		"--kubeconfig k --node-ip 192.0.2.1,192.0.2.2":                    "192.0.2.1 and 192.0.2.2 are of the same family",
+		"--kubeconfig k --register-with-taints a":                         "--register-with-taints a: must be KEY=VALUE:EFFECT",
+		"--kubeconfig k --register-with-taints a=b:Never":                 "the effect must be",
+		"--kubeconfig k --register-with-taints =b:NoExecute":              "--register-with-taints =b:NoExecute: ",
+		"--kubeconfig k --port 0":                                         "--port 0: must be between",
+		"--kubeconfig k --tls-cert-file c":                                "belong together",
+		"--kubeconfig k --authorization-mode RBAC":                        "--authorization-mode RBAC: must be Webhook or AlwaysAllow",
+		"--kubeconfig k --read-only-port 10250":                           "--read-only-port 10250: must be between",
+		"--client-ca-file c":                                              "--client-ca-file needs --kubeconfig",
+		"--kubeconfig k --authorization-webhook-cache-authorized-ttl -1s": "must not be negative",
 	} {
 		_, err := clusterOf(t, args)
 		if usage := (*exit.UsageError)(nil); err == nil || !errors.As(err, &usage) || !strings.Contains(err.Error(), want) {

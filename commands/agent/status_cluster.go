@@ -67,6 +67,7 @@ func showCluster(io *terminal.IO, c *api.Cluster) {
 	for i := range c.Node.Conditions {
 		io.Print("  %s", oneLine([]string{conditionText(&c.Node.Conditions[i])}))
 	}
+	io.Print("server %s", accessText(&c.Server))
 	io.Print("status of pods: sent %s, %s", ago(c.Statuses.LastSent, now), pendingText(c))
 	for i := range c.Certificates {
 		io.Print("%s", oneLine([]string{certificateText(&c.Certificates[i], now)}))
@@ -81,6 +82,21 @@ func serverText(s *api.Server, now time.Time) string {
 		return fmt.Sprintf("%s responds since %s", s.Address, since(s.Since, now))
 	}
 	return fmt.Sprintf("%s does not respond since %s: %s", s.Address, since(s.Since, now), s.Error)
+}
+
+// accessText describes the node's server and who may use it.
+func accessText(s *api.NodeServer) string {
+	text := fmt.Sprintf("%s: authorization-mode %s", s.Address, s.Authorization)
+	if s.ClientCAFile != "" {
+		text += ", client-ca-file " + s.ClientCAFile
+	}
+	if s.Anonymous {
+		text += ", anonymous-auth"
+	}
+	if s.ReadOnly != "" {
+		text += "; read-only " + s.ReadOnly
+	}
+	return text
 }
 
 func pendingText(c *api.Cluster) string {

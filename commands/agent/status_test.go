@@ -82,6 +82,9 @@ func TestStatusOfCluster(t *testing.T) {
 				{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "ready"},
 			},
 		},
+		Server: api.NodeServer{
+			Address: "[::]:10250", Authorization: "Webhook", ClientCAFile: "/ca", Anonymous: true, ReadOnly: "127.0.0.1:10255",
+		},
 		Statuses: api.Requests{LastSent: now.Add(-2 * time.Second)},
 		Certificates: []api.Certificate{
 			{Use: "client", Subject: "CN=system:node:n1", Expires: now.Add(30 * 24 * time.Hour)},
@@ -106,6 +109,7 @@ func TestStatusOfCluster(t *testing.T) {
 		"good": {&good, []string{
 			"agent is running", "API server: https://a:1 responds since ", "(60m), pods listed 60s ago\n",
 			"node n1: uid node-uid, lease renewed 4s ago, status sent 60s ago\n", "  Ready true: KubeletReady: ready\n",
+			"server [::]:10250: authorization-mode Webhook, client-ca-file /ca, anonymous-auth; read-only 127.0.0.1:10255\n",
 			"status of pods: sent 2s ago, 0 statuses and 0 events pending\n",
 			"client certificate CN=system:node:n1: expires in 30d\n", "serving certificate: expires in 365d\n",
 			"NAME   UID", "pod-uid",

@@ -39,6 +39,7 @@ func (f *Flags) ReservedPorts() []machine.Reserved {
 	}
 	if f.Settings["agent.kubeconfig"].Value != "" {
 		add(cmp.Or(f.Settings["agent.port"].Value, strconv.Itoa(NodePort)), "port")
+		add(f.Settings["agent.read-only-port"].Value, "read-only-port")
 	}
 	return reserved
 }

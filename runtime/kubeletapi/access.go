@@ -2,73 +2,83 @@ package kubeletapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
-	"os"
 	"strconv"
+	"sync"
 
-	"github.com/podctl/podctl/runtime/machine"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/podctl/podctl/runtime/kubeletapi/access"
 )
 
-// Address is where the node's server listens.
+// Address is where a server of the node listens.
 type Address struct {
 	// Host is an IP address or a host name. Empty means all addresses.
 	Host string
 	// Port is the port; 0 means any free port.
 	Port int
-	// AlwaysAllow is set if the user chose --authorization-mode AlwaysAllow.
-	AlwaysAllow bool
 }
 
-// Listen opens the port. Without AlwaysAllow it listens only on 127.0.0.1, whatever the host.
-func (a Address) Listen(ctx context.Context, log *slog.Logger) (net.Listener, error) {
-	if !a.AlwaysAllow {
-		a.Host = "127.0.0.1"
-	}
+// Listen opens the port.
+func (a Address) Listen(ctx context.Context) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(a.Host, strconv.Itoa(a.Port)))
 	if err != nil {
 		return nil, fmt.Errorf("the server of the node: %w", err)
 	}
-	if a.AlwaysAllow {
-		log.Warn("the server of the node allows every request: "+
-			"a client that reaches the port can run commands in all pods",
-			"address", l.Addr().String(), "authorization-mode", "AlwaysAllow")
-	} else {
-		log.Info("the server of the node serves only this user on this machine, "+
-			"because no --authorization-mode is set",
-			"address", l.Addr().String())
-	}
 	return l, nil
 }
 
-// allow refuses a client. Without AlwaysAllow, the server serves only processes of its own user on this machine: all
-// local users reach 127.0.0.1, and a command in a pod may have the rights of root.
-func (s *Server) allow(r *http.Request) error {
-	if s.AlwaysAllow {
-		return nil
+// check returns the user of a request, or the response that refuses it.
+func (s *Server) check(r *http.Request) (user string, err error) {
+	if s.Access == nil {
+		return "", nil
 	}
-	c := connectionOf(r.Context())
-	if c == nil || !c.isOwn() {
-		return refuse(http.StatusForbidden,
-			"Forbidden (without --authorization-mode, only user %d of this machine may use this server)", os.Geteuid())
+	user, err = s.Access.Check(r)
+	if refused := (*access.Refusal)(nil); errors.As(err, &refused) {
+		return "", &refusal{refused.Code, refused.Text}
 	}
-	return nil
+	return user, err
 }
 
-// isOwn reports whether a process of the same user on this machine opened the connection. It checks once, because each
-// check reads the table of all sockets.
-func (c *connection) isOwn() bool {
-	c.check.Do(func() {
-		peer, errPeer := netip.ParseAddrPort(c.RemoteAddr().String())
-		here, errHere := netip.ParseAddrPort(c.LocalAddr().String())
-		if errPeer != nil || errHere != nil {
-			return
+// slots limit what is in work at the same time: in total, and for one user to three quarters of it. One user can then
+// not lock others out. The API server is one user.
+type slots struct {
+	total   *semaphore.Weighted
+	perUser int
+
+	mu    sync.Mutex
+	users map[string]int
+}
+
+func newSlots(n int) *slots {
+	return &slots{total: semaphore.NewWeighted(int64(n)), perUser: (3*n + 3) / 4, users: map[string]int{}}
+}
+
+// take takes a slot for a user until release is called.
+func (s *slots) take(user string) (release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users[user] >= s.perUser || !s.total.TryAcquire(1) {
+		return nil, errTooMany()
+	}
+	s.users[user]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.total.Release(1)
+		if s.users[user]--; s.users[user] == 0 {
+			delete(s.users, user)
 		}
-		user, err := machine.PeerUser("/proc", peer, here)
-		c.own = err == nil && user == uint64(os.Geteuid()) // it is not negative
-	})
-	return c.own
+	}, nil
+}
+
+// userKey is the key of a request's user in its context.
+type userKey struct{}
+
+func userOf(ctx context.Context) string {
+	user, _ := ctx.Value(userKey{}).(string)
+	return user
 }

@@ -341,7 +341,7 @@ type served struct {
 func serve(t *testing.T, agent Agent, runtime Runtime, change ...func(*Settings, *limits)) *served {
 	t.Helper()
 	s := Settings{
-		NodeName: "node", AlwaysAllow: true, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		NodeName: "node", Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Certificates: certificates(t),
 		Measures:     measures{}, Metrics: measures{},
 		Configuration: func() *kubeletconfig.KubeletConfiguration { return &kubeletconfig.KubeletConfiguration{MaxPods: 7} },

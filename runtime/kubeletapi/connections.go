@@ -5,15 +5,18 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/podctl/podctl/runtime/kubeletapi/access"
 )
 
 // limits protect the process from clients.
 type limits struct {
 	// open is the maximum number of connections. waiting is the maximum number of those without a request in work: in
-	// the handshake, while a request is read, or between two requests.
+	// the handshake, while a request is read or its access is checked, or between two requests.
 	open, waiting int
 	// streams is the maximum number of logs, commands, attached processes and forwarded ports at the same time.
 	streams int
@@ -25,12 +28,12 @@ type limits struct {
 
 // defaultLimits leave file descriptors for other uses: a stream needs up to four.
 func defaultLimits() limits {
-	return limits{open: 512, waiting: 64, streams: 256, lists: 4, idle: 4 * time.Hour}
+	return limits{open: 512, waiting: 128, streams: 256, lists: 4, idle: 4 * time.Hour}
 }
 
-// listener accepts connections within the limits. For each one more it closes the connection that has waited longest:
-// if it refused the newest, a client that keeps connections open could lock others out. It never closes a connection
-// with a request in work.
+// listener accepts connections within the limits. For each one more it closes one that waits, of the client with most
+// of them: if it refused the newest, a client that keeps connections open could lock others out. It never closes a
+// connection with a request in work.
 type listener struct {
 	net.Listener
 	limits limits
@@ -52,7 +55,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{Conn: conn, listener: l}
+	c := &connection{Conn: conn, listener: l, origin: access.Origin(conn.RemoteAddr().String())}
 	c.used.Store(time.Now().UnixNano())
 	c.mu.Lock()
 	c.timer = time.AfterFunc(l.limits.idle, c.checkIdle)
@@ -61,7 +64,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// wait records that a connection has no request in work. It closes the longest waiting one if there are too many.
+// wait records that a connection has no request in work. If there are too many, it closes one.
 func (l *listener) wait(c *connection) {
 	l.mu.Lock()
 	delete(l.serving, c)
@@ -72,13 +75,30 @@ func (l *listener) wait(c *connection) {
 	case !c.closed:
 		c.place = l.waiting.PushBack(c)
 		if l.waiting.Len() > l.limits.waiting || l.waiting.Len()+len(l.serving) > l.limits.open {
-			extra = l.waiting.Front().Value.(*connection) // the list holds nothing else
+			extra = l.crowding()
 		}
 	}
 	l.mu.Unlock()
 	if extra != nil {
 		_ = extra.Close() // The client sees the end of the connection.
 	}
+}
+
+// crowding returns the connection that gives way to others: the longest waiting one of the client that has most of
+// them. The caller holds the lock.
+func (l *listener) crowding() (found *connection) {
+	counts, most := map[netip.Addr]int{}, 0
+	for e := l.waiting.Front(); e != nil; e = e.Next() {
+		origin := e.Value.(*connection).origin // the list holds nothing else
+		counts[origin]++
+		most = max(most, counts[origin])
+	}
+	for e := l.waiting.Back(); e != nil; e = e.Prev() {
+		if c := e.Value.(*connection); counts[c.origin] == most {
+			found = c
+		}
+	}
+	return found
 }
 
 // serve records that a request of a connection is in work.
@@ -121,6 +141,8 @@ func (l *listener) end() {
 type connection struct {
 	net.Conn
 	listener *listener
+	// origin is the address of the client for limits.
+	origin netip.Addr
 	// place is the connection's place among the waiting ones. closed is set when it was closed. The listener's lock
 	// guards both.
 	place  *list.Element
@@ -130,9 +152,6 @@ type connection struct {
 	// mu guards timer.
 	mu    sync.Mutex
 	timer *time.Timer
-	// own is the result of check: a process of the same user opened the connection.
-	check sync.Once
-	own   bool
 }
 
 // Read reads from the client.

@@ -185,7 +185,7 @@ func TestEndOfServer(t *testing.T) {
 	m.run(d, "app", "c1", logFile(t, map[string]string{"0.log": line(0, "stdout", "one")}))
 	l := defaultLimits()
 	l.streams = 2
-	server := newServer(agent, m, Settings{AlwaysAllow: true, Now: time.Now, Log: discard, Certificates: certificates(t), Measures: measures{}, Metrics: measures{}}, l)
+	server := newServer(agent, m, Settings{Now: time.Now, Log: discard, Certificates: certificates(t), Measures: measures{}, Metrics: measures{}}, l)
 	port, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestEndOfServer(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	for range 2 {
-		server.streams <- struct{}{} // It waits for the end of the streams.
+	if err := server.streams.total.Acquire(t.Context(), 2); err != nil { // It waits for the end of the streams.
+		t.Error(err)
 	}
 }

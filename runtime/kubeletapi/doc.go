@@ -2,11 +2,12 @@
 // its pods, lists of pods, the configuration and the health.
 //
 // The inputs are HTTP requests, an agent's pods with their status, and the calls of a runtime. The results are
-// responses and streams. The package serves no streams itself: it requests an address from the runtime and forwards the
-// connection to it. The library that forwards streams is the kubelet's. The routes use net/http, not go-restful.
+// responses and streams. The package access decides which requests are accepted. The package serves no streams itself:
+// it requests an address from the runtime and forwards the connection to it. The library that forwards streams is the
+// kubelet's. The routes use net/http, not go-restful.
 //
 //	server.go       the settings, the routes, the life of the server
-//	access.go       the clients that may use the server
+//	access.go       the port, the check of requests, the limits of users
 //	certificate.go  the serving certificate: from files, or self-signed and stored
 //	connections.go  the limits of connections, and connections without traffic
 //	response.go     errors as responses, the limit of bodies

@@ -250,8 +250,10 @@ func TestFollowEndsWithClient(t *testing.T) {
 	}
 	s.expect("GET", "/healthz", http.StatusOK, "ok")
 	leave()
-	s.streams <- struct{}{} // It waits for the end of the reader.
-	<-s.streams
+	if err := s.streams.total.Acquire(t.Context(), 1); err != nil { // It waits for the end of the reader.
+		t.Error(err)
+	}
+	s.streams.total.Release(1)
 	s.expect("GET", "/containerLogs/ns/web/app?tailLines=1", http.StatusOK, "four\n")
 }
 
@@ -267,8 +269,8 @@ func TestSlowReader(t *testing.T) {
 	for range 3 {
 		s.expect("GET", "/containerLogs/ns/web/app?limitBytes=4", http.StatusOK, "one\n")
 	}
-	if len(s.streams) != 1 {
-		t.Errorf("%d streams are in work", len(s.streams))
+	if free := int64(s.limits.streams) - 1; !s.streams.total.TryAcquire(free) || s.streams.total.TryAcquire(1) {
+		t.Error("not one stream is in work")
 	}
 }
 

@@ -45,8 +45,10 @@ func writeError(w http.ResponseWriter, err error) {
 	} else if runtimes := status.Code(err); runtimes == codes.NotFound {
 		code = http.StatusNotFound
 	} else if runtimes == codes.ResourceExhausted {
-		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 		code = http.StatusTooManyRequests
+	}
+	if code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
 	}
 	beginAnswer(w, "text/plain; charset=utf-8")
 	w.WriteHeader(code)

@@ -15,6 +15,8 @@ import (
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/kubeletapi/access"
 )
 
 // Agent provides the pods of the node. runtime/agent implements it.
@@ -52,8 +54,8 @@ type Runtime interface {
 type Settings struct {
 	// NodeName is the name of the Node. It is part of the API names of pods that are not from the API server.
 	NodeName string
-	// AlwaysAllow allows every request. Otherwise only processes of the same user on this machine are allowed.
-	AlwaysAllow bool
+	// Access decides which requests are accepted. If it is nil, every request is accepted.
+	Access *access.Access
 	// Certificates returns the serving certificate.
 	Certificates Certificates
 	// Configuration returns the values of /configz. Their kind and version need not be set.
@@ -71,8 +73,8 @@ type Server struct {
 	agent   Agent
 	runtime Runtime
 	limits  limits
-	// streams holds a value for each stream in work.
-	streams chan struct{}
+	// requests and streams limit those in work.
+	requests, streams *slots
 }
 
 // New returns a server of an agent's pods.
@@ -81,7 +83,10 @@ func New(agent Agent, runtime Runtime, s Settings) *Server {
 }
 
 func newServer(agent Agent, runtime Runtime, s Settings, l limits) *Server {
-	return &Server{Settings: s, agent: agent, runtime: runtime, limits: l, streams: make(chan struct{}, l.streams)}
+	return &Server{
+		Settings: s, agent: agent, runtime: runtime, limits: l,
+		requests: newSlots(l.open), streams: newSlots(l.streams),
+	}
 }
 
 // The limits of a connection. A request for a command has the command in its address, so headers may be long. There is
@@ -96,25 +101,54 @@ const (
 // Serve serves a listener with TLS until the context ends. It serves HTTP/1.1 only: a connection then has one request
 // at a time, so a client that reads slowly delays only itself, and limits of connections are limits of requests.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	mux, lists := s.publicRoutes()
+	s.addProtectedRoutes(mux, lists)
 	limited := newListener(l, s.limits)
+	server := s.newHTTP(ctx, s.handler(limited, mux, s.check))
+	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Certificates}
+	if s.Access != nil && s.Access.ClientCAFile != "" {
+		// The certificate is verified with each request, so that a changed file applies at once.
+		server.TLSConfig.ClientAuth = tls.RequestClientCert
+	}
+	return run(ctx, server, limited, func() error { return server.ServeTLS(limited, "", "") })
+}
+
+// ServeReadOnly serves pods, the health and metrics without TLS and without access control, as Serve does
+// (--read-only-port; kubelet: ListenAndServeKubeletReadOnlyServer).
+func (s *Server) ServeReadOnly(ctx context.Context, l net.Listener) error {
+	mux, _ := s.publicRoutes()
+	limited := newListener(l, s.limits)
+	everyone := func(*http.Request) (string, error) { return "", nil }
+	server := s.newHTTP(ctx, api.ForHosts(api.HostNames(s.NodeName), s.handler(limited, mux, everyone)))
+	return run(ctx, server, limited, func() error { return server.Serve(limited) })
+}
+
+// newHTTP returns a server with the limits of a connection.
+func (s *Server) newHTTP(ctx context.Context, h http.Handler) *http.Server {
 	server := &http.Server{
-		Handler:           s.handler(limited),
+		Handler:           h,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    headerMax,
-		TLSConfig:         &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Certificates},
 		Protocols:         &http.Protocols{},
 		// Clients can cause any number of these errors.
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx },
 		ConnContext: withConnection,
+		// The library's handler of OPTIONS * would answer before the access is checked.
+		DisableGeneralOptionsHandler: true,
 	}
 	server.Protocols.SetHTTP1(true)
+	return server
+}
+
+// run serves a listener until the context ends.
+func run(ctx context.Context, server *http.Server, l *listener, serve func() error) error {
 	defer context.AfterFunc(ctx, func() {
 		_ = server.Close() // It closes the listener, which no request needs.
-		limited.end()
+		l.end()
 	})()
-	if err := server.ServeTLS(limited, "", ""); !errors.Is(err, http.ErrServerClosed) || ctx.Err() == nil {
+	if err := serve(); !errors.Is(err, http.ErrServerClosed) || ctx.Err() == nil {
 		return err
 	}
 	return nil
@@ -123,49 +157,65 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 // handler is a part of the server. It returns the error to write, or nil if it has written the response.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// handler returns the handler of all requests of a listener.
-func (s *Server) handler(l *listener) http.Handler {
-	mux := s.routes()
+// handler returns the handler of all requests of a listener. It answers no request that check has not accepted, also
+// with a redirect or an error of a route. Until then the connection counts as one without a request in work.
+func (s *Server) handler(l *listener, routes http.Handler, check func(*http.Request) (string, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if c := connectionOf(r.Context()); c != nil {
-			l.serve(c)
-			defer l.wait(c)
-		}
 		// The previous response of the connection set a deadline.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		err := s.allow(r)
-		if err == nil && r.ContentLength != 0 && r.Method != http.MethodPost {
-			// The end of a connection is noticed only after the end of a body.
-			err = refuse(http.StatusRequestEntityTooLarge, "a %s request must not have a body", r.Method)
-		}
+		user, release, err := s.accept(r, check)
 		if err != nil {
 			w.Header().Set("Connection", "close")
 			writeError(w, err)
 			return
 		}
-		mux.ServeHTTP(w, r)
+		defer release()
+		if c := connectionOf(r.Context()); c != nil {
+			l.serve(c)
+			defer l.wait(c)
+		}
+		routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
 	})
 }
 
-// routes returns the paths of the kubelet (InstallAuthNotRequiredHandlers, InstallAuthRequiredHandlers).
-func (s *Server) routes() *http.ServeMux {
+// accept returns the user of a request, which counts as in work until release is called.
+func (s *Server) accept(
+	r *http.Request, check func(*http.Request) (string, error),
+) (user string, release func(), err error) {
+	if user, err = check(r); err != nil {
+		return "", nil, err
+	}
+	if r.ContentLength != 0 && r.Method != http.MethodPost {
+		// The end of a connection is noticed only after the end of a body.
+		return "", nil, refuse(http.StatusRequestEntityTooLarge, "a %s request must not have a body", r.Method)
+	}
+	release, err = s.requests.take(user)
+	return user, release, err
+}
+
+// publicRoutes returns the paths of both servers (kubelet: InstallAuthNotRequiredHandlers).
+func (s *Server) publicRoutes() (*http.ServeMux, *lister) {
 	mux := http.NewServeMux()
-	found := &finder{agent: s.agent, runtime: s.runtime, node: s.NodeName}
 	lists := &lister{agent: s.agent, runtime: s.runtime, node: s.NodeName, slots: make(chan struct{}, s.limits.lists)}
-	logs, streams := &logReader{finder: found, now: s.Now}, &streamer{finder: found, runtime: s.runtime}
-	answer := func(pattern string, h handler) { mux.HandleFunc(pattern, writeErrors(h)) }
-	stream := func(pattern string, h handler) { mux.HandleFunc(pattern, writeErrors(s.asStream(h))) }
 	checks := checksOf(s.agent)
-	answer("GET /healthz", serveAllHealth(checks))
+	mux.HandleFunc("GET /healthz", writeErrors(serveAllHealth(checks)))
 	for _, c := range checks {
-		answer("GET /healthz/"+c.name, serveHealth(c))
+		mux.HandleFunc("GET /healthz/"+c.name, writeErrors(serveHealth(c)))
 	}
-	for _, end := range []string{"", "/{$}"} {
-		answer("GET /pods"+end, lists.servePods)
-		answer("GET /runningpods"+end, lists.serveRunningPods)
-	}
-	answer("GET /configz", serveConfig(s.Configuration))
-	s.measureRoutes(mux, answer)
+	mux.HandleFunc("GET /pods", writeErrors(lists.servePods))
+	mux.HandleFunc("GET /pods/{$}", writeErrors(lists.servePods))
+	s.measureRoutes(mux, func(pattern string, h handler) { mux.HandleFunc(pattern, writeErrors(h)) })
+	return mux, lists
+}
+
+// addProtectedRoutes adds the paths of the server with access control (kubelet: InstallAuthRequiredHandlers).
+func (s *Server) addProtectedRoutes(mux *http.ServeMux, lists *lister) {
+	found := &finder{agent: s.agent, runtime: s.runtime, node: s.NodeName}
+	logs, streams := &logReader{finder: found, now: s.Now}, &streamer{finder: found, runtime: s.runtime}
+	stream := func(pattern string, h handler) { mux.HandleFunc(pattern, writeErrors(s.asStream(h))) }
+	mux.HandleFunc("GET /runningpods", writeErrors(lists.serveRunningPods))
+	mux.HandleFunc("GET /runningpods/{$}", writeErrors(lists.serveRunningPods))
+	mux.HandleFunc("GET /configz", writeErrors(serveConfig(s.Configuration)))
 	const pod = "/{namespace}/{pod}"
 	stream("GET /containerLogs"+pod+"/{container}", logs.serveLogs)
 	for _, uid := range []string{"", "/{uid}"} {
@@ -176,7 +226,6 @@ func (s *Server) routes() *http.ServeMux {
 			stream(method+"/portForward"+pod+uid, streams.servePortForward)
 		}
 	}
-	return mux
 }
 
 // writeErrors writes the error of a handler as the response.
@@ -191,12 +240,11 @@ func writeErrors(h handler) http.HandlerFunc {
 // asStream limits the number of streams.
 func (s *Server) asStream(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		select {
-		case s.streams <- struct{}{}:
-		default:
-			return errTooMany()
+		release, err := s.streams.take(userOf(r.Context()))
+		if err != nil {
+			return err
 		}
-		defer func() { <-s.streams }()
+		defer release()
 		return h(w, r)
 	}
 }

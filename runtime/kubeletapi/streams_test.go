@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -281,12 +280,12 @@ func TestAbandonedStream(t *testing.T) {
 		if err := x.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: first(leave)}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: %v", protocol, err)
 		}
-		select {
-		case s.streams <- struct{}{}: // It waits for the end of the stream.
-			<-s.streams
-		case <-time.After(headerTime / 2):
+		patience, cancel := context.WithTimeout(t.Context(), headerTime/2)
+		if err := s.streams.total.Acquire(patience, 1); err != nil { // It waits for the end of the stream.
 			t.Fatalf("%s: the stream outlives its client", protocol)
 		}
+		s.streams.total.Release(1)
+		cancel()
 	}
 }
 

@@ -31,9 +31,7 @@ const (
 // translate carries the streams of version 5 of the WebSocket protocol to the runtime's address with SPDY (kubelet:
 // getExec, whose translator links client-go's clientset). The library answers a request that it cannot upgrade.
 func translate(w http.ResponseWriter, r *http.Request, to *url.URL, o *remotecommand.Options) {
-	conn := wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
-		protocol.StreamProtocolV5Name: {Binary: true, Channels: channelsOf(o)},
-	})
+	conn := newConn(o)
 	_, streams, err := conn.Open(w, r)
 	if err != nil {
 		return
@@ -62,6 +60,13 @@ func translate(w http.ResponseWriter, r *http.Request, to *url.URL, o *remotecom
 	}
 	conn.SetWriteDeadline(statusTime)
 	streams[protocol.StreamErr].Write(text) //nolint:errcheck // the client is gone
+}
+
+// newConn returns a connection with the streams of version 5.
+func newConn(o *remotecommand.Options) *wsstream.Conn {
+	return wsstream.NewConn(map[string]wsstream.ChannelProtocolConfig{
+		protocol.StreamProtocolV5Name: {Binary: true, Channels: channelsOf(o)},
+	})
 }
 
 // channelsOf returns the directions of the streams.

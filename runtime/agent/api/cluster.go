@@ -11,6 +11,7 @@ import (
 type Cluster struct {
 	APIServer Server      `json:"apiServer"`
 	Node      ClusterNode `json:"node"`
+	Server    NodeServer  `json:"server"`
 	// Statuses are those of the pods, and Events those of the pods and the Node.
 	Statuses Requests `json:"statuses"`
 	Events   Requests `json:"events"`
@@ -42,6 +43,19 @@ type ClusterNode struct {
 	// LeaseRenewed and StatusSent are the times of the last successful requests. They are zero before the first.
 	LeaseRenewed time.Time `json:"leaseRenewed,omitzero"`
 	StatusSent   time.Time `json:"statusSent,omitzero"`
+}
+
+// NodeServer is the node's server, and who may use it.
+type NodeServer struct {
+	// Address is where it listens, with the port. ReadOnly is where it listens without access control, if it does.
+	Address  string `json:"address"`
+	ReadOnly string `json:"readOnly,omitempty"`
+	// Authorization is Webhook or AlwaysAllow.
+	Authorization string `json:"authorization"`
+	// ClientCAFile is the file with the certificate authorities of clients. It may be empty.
+	ClientCAFile string `json:"clientCAFile,omitempty"`
+	// Anonymous reports that requests without credentials are accepted.
+	Anonymous bool `json:"anonymous,omitempty"`
 }
 
 // Requests are requests of one kind to the API server.

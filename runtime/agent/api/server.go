@@ -60,7 +60,7 @@ func Serve(ctx context.Context, socket string, b Backend) error {
 // port may read them, so they contain no details of pods beyond names. name is the host name under which the port was
 // opened, if it is not an address.
 func ServePublic(ctx context.Context, l net.Listener, name string, b Backend) error {
-	server := &http.Server{Handler: forHosts(hostNames(name), public(b)), WriteTimeout: writeTimeout}
+	server := &http.Server{Handler: ForHosts(HostNames(name), public(b)), WriteTimeout: writeTimeout}
 	return serve(ctx, l, maxConnections, server)
 }
 
@@ -92,8 +92,8 @@ func withoutBody(next http.Handler) http.Handler {
 	})
 }
 
-// hostNames returns the names that are allowed in the Host header of a request, in addition to addresses.
-func hostNames(name string) []string {
+// HostNames returns the names of this machine that are allowed in the Host header of a request, beside addresses.
+func HostNames(name string) []string {
 	names := []string{"localhost"}
 	if name != "" {
 		names = append(names, name)
@@ -105,10 +105,10 @@ func hostNames(name string) []string {
 	return names
 }
 
-// forHosts serves only requests for an address or one of the names, or without a Host header, because load balancers
+// ForHosts serves only requests for an address or one of the names, or without a Host header, because load balancers
 // check with HTTP/1.0. This prevents DNS rebinding: a page in a browser cannot make such a request to a server other
 // than its own, whatever its name resolves to.
-func forHosts(names []string, next http.Handler) http.Handler {
+func ForHosts(names []string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if h, _, err := net.SplitHostPort(host); err == nil {
@@ -117,7 +117,7 @@ func forHosts(names []string, next http.Handler) http.Handler {
 		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
 		known := func(name string) bool { return strings.EqualFold(strings.TrimSuffix(host, "."), name) }
 		if err != nil && host != "" && !slices.ContainsFunc(names, known) {
-			http.Error(w, "unknown host name: use an address, or the name in --listen", http.StatusMisdirectedRequest)
+			http.Error(w, "unknown host name: use an address or a name of this machine", http.StatusMisdirectedRequest)
 			return
 		}
 		next.ServeHTTP(w, r)

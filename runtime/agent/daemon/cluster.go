@@ -46,11 +46,19 @@ type ClusterSettings struct {
 
 // ServerSettings configure the node's server.
 type ServerSettings struct {
-	// Address and Port are where it listens. Without AlwaysAllow it listens on 127.0.0.1 only.
+	// Address and Port are where it listens. An empty address means all of them.
 	Address string
 	Port    int
-	// AlwaysAllow allows every request.
-	AlwaysAllow bool
+	// ReadOnlyPort serves pods, health and metrics without access control, on Address or 127.0.0.1. 0: none.
+	ReadOnlyPort int
+	// ClientCAFile has the certificate authorities of clients. It may be empty.
+	ClientCAFile string
+	// Anonymous accepts requests without credentials. AlwaysAllow allows every accepted request. If both are set and
+	// there is no ClientCAFile, credentials are not checked.
+	Anonymous, AlwaysAllow bool
+	// TokenTTL, AllowTTL and DenyTTL are how long answers of the API server are used: about tokens, about permissions
+	// that are granted, and about those that are denied.
+	TokenTTL, AllowTTL, DenyTTL time.Duration
 	// CertFile and KeyFile are the serving certificate. If empty, podctl signs one itself, or requests it from the API
 	// server if RotateCertificates is set.
 	CertFile, KeyFile  string
@@ -101,6 +109,11 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	port := d.Cluster.Server.Port
 	if err = d.checkUnpublished(fmt.Sprintf("--port %d", port), port); err != nil {
 		return err
+	}
+	if port = d.Cluster.Server.ReadOnlyPort; port != 0 {
+		if err = d.checkUnpublished(fmt.Sprintf("--read-only-port %d", port), port); err != nil {
+			return err
+		}
 	}
 	m := &Member{
 		Engine: d.engine, Layout: d.Layout, Eviction: d.Eviction, Version: d.Version, Now: d.Now, Log: d.Log,

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"sync/atomic"
 
@@ -44,8 +43,8 @@ type node struct {
 	statuses   *statuses.Manager
 	events     *apievents.Sender
 	references *references.References
-	// listener is the port of the node's server.
-	listener     net.Listener
+	// ports are those of the node's server.
+	ports        ports
 	certificates nodeCertificates
 	// agent and manager are the agent and the manager of the Node object, once they run.
 	agent   atomic.Pointer[agent.Agent]
@@ -232,7 +231,7 @@ func (n *node) changed(uid types.UID) {
 func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	n.agent.Store(a)
 	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
-		NodeName: n.NodeName, AlwaysAllow: n.Server.AlwaysAllow, Certificates: n.certificates.serve,
+		NodeName: n.NodeName, Access: n.ports.access, Certificates: n.certificates.serve,
 		Configuration: n.configuration, Measures: newMeter(n, a), Metrics: a.Metrics(), Now: n.member.Now, Log: n.member.Log,
 	})
 	runtime := &nodestatus.Runtime{Client: n.member.Engine.Client, Images: n.member.Engine.Client.Images}
@@ -251,15 +250,14 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.references.Run(ctx) })
 	parts.Go(func() { n.runCollections(ctx, a) })
 	parts.Go(func() { n.certificates.run(ctx) })
-	return server.Serve(ctx, n.listener)
+	return n.ports.serve(ctx, server)
 }
 
-// listen reads the serving certificate and opens the port of the node's server.
+// listen reads the serving certificate and opens the ports of the node's server.
 func (n *node) listen(ctx context.Context) (err error) {
 	if err = n.openCertificates(); err != nil { //nolint:contextcheck // it starts nothing
 		return err
 	}
-	address := kubeletapi.Address{Host: n.Server.Address, Port: n.Server.Port, AlwaysAllow: n.Server.AlwaysAllow}
-	n.listener, err = address.Listen(ctx, n.member.Log)
+	n.ports, err = openPorts(ctx, n.ClusterSettings, n.client.Client, n.member.Log)
 	return err
 }

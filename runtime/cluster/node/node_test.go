@@ -10,11 +10,14 @@ import (
 	"testing"
 	"time"
 
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+
 	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
@@ -82,10 +85,12 @@ func TestListen(t *testing.T) {
 	}{
 		"a port in use":  {daemon.ServerSettings{Port: int(port)}, "address already in use"},
 		"no certificate": {daemon.ServerSettings{CertFile: "/absent/cert", KeyFile: "/absent/key"}, "/absent/cert"},
+		"no authorities": {daemon.ServerSettings{ClientCAFile: "/absent/ca"}, "the certificate authorities of clients: "},
+		"the other port": {daemon.ServerSettings{Address: "127.0.0.1", ReadOnlyPort: int(port)}, "address already in use"},
 		"any free port":  {daemon.ServerSettings{}, ""},
 	} {
 		n := &node{
-			ClusterSettings: &daemon.ClusterSettings{NodeName: "n", Server: c.server},
+			ClusterSettings: &daemon.ClusterSettings{NodeName: "n", Server: c.server}, client: &cluster.Client{},
 			member: &daemon.Member{
 				Layout: state.Layout{Root: filepath.Join(t.TempDir(), "state")}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			},
@@ -97,8 +102,31 @@ func TestListen(t *testing.T) {
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
-		if n.listener != nil && err == nil {
-			n.listener.Close() //nolint:errcheck // the test is over
+		if err == nil {
+			n.ports.secure.Close() //nolint:errcheck // the test is over
+		}
+	}
+}
+
+// TestAccess checks which settings accept every client, and that /configz has them.
+func TestAccess(t *testing.T) {
+	for name, c := range map[string]struct {
+		server   daemon.ServerSettings
+		everyone bool
+		mode     kubeletconfig.KubeletAuthorizationMode
+	}{
+		"default":               {daemon.ServerSettings{}, false, "Webhook"},
+		"anonymous":             {daemon.ServerSettings{Anonymous: true}, false, "Webhook"},
+		"always":                {daemon.ServerSettings{AlwaysAllow: true, Anonymous: true}, true, "AlwaysAllow"},
+		"always, authenticated": {daemon.ServerSettings{AlwaysAllow: true}, false, "AlwaysAllow"},
+	} {
+		found, err := accessOf(&daemon.ClusterSettings{NodeName: "n", Server: c.server}, nil, slog.New(slog.DiscardHandler))
+		if err != nil || (found == nil) != c.everyone {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+		config := &kubeletconfig.KubeletConfiguration{}
+		if setAccess(config, &c.server); config.Authorization.Mode != c.mode || *config.Authentication.Anonymous.Enabled != c.server.Anonymous {
+			t.Errorf("%s: %+v", name, config)
 		}
 	}
 }

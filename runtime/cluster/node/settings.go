@@ -57,9 +57,7 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 	if hardware.SystemdCgroup {
 		c.CgroupDriver = "systemd"
 	}
-	if n.Server.AlwaysAllow {
-		c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
-	}
+	setAccess(c, &n.Server)
 	for i := range n.member.Eviction {
 		t := &n.member.Eviction[i]
 		c.EvictionHard[string(t.Signal)] = t.Value()
@@ -75,4 +73,19 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 		}
 	}
 	return c
+}
+
+// setAccess adds the settings of access control.
+func setAccess(c *kubeletconfig.KubeletConfiguration, s *daemon.ServerSettings) {
+	c.ReadOnlyPort = int32(s.ReadOnlyPort) // it was checked
+	c.Authentication.X509.ClientCAFile = s.ClientCAFile
+	c.Authentication.Anonymous.Enabled = new(s.Anonymous)
+	c.Authentication.Webhook.Enabled = new(true)
+	c.Authentication.Webhook.CacheTTL.Duration = s.TokenTTL
+	c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeWebhook
+	if s.AlwaysAllow {
+		c.Authorization.Mode = kubeletconfig.KubeletAuthorizationModeAlwaysAllow
+	}
+	c.Authorization.Webhook.CacheAuthorizedTTL.Duration = s.AllowTTL
+	c.Authorization.Webhook.CacheUnauthorizedTTL.Duration = s.DenyTTL
 }

@@ -19,6 +19,7 @@ func (n *node) Describe(s *api.Status) {
 			LastList: n.source.ListedAt(),
 		},
 		Node:     n.describeNode(),
+		Server:   n.ports.describe(&n.Server),
 		Statuses: api.Requests{Pending: sent.Pending, LastSent: sent.LastSent, Error: sent.Failure},
 		Events:   api.Requests{Pending: n.events.Pending()},
 

@@ -41,6 +41,11 @@ func TestDescribe(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
+	port, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a test listens on a port of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close() //nolint:errcheck // the test is over
 	client := &cluster.Client{
 		Config: &rest.Config{Host: "https://user:secret@a:1", TLSClientConfig: rest.TLSClientConfig{CertData: []byte("bad")}},
 		Health: &cluster.Health{},
@@ -50,6 +55,7 @@ func TestDescribe(t *testing.T) {
 		client:          client,
 		guard:           guard.New(guard.Settings{Node: "n"}),
 		certificates:    nodeCertificates{client: client, serve: serving},
+		ports:           ports{secure: port},
 		source:          pods.New(pods.Settings{Name: "api", Load: load.FromAPI, Log: log}),
 		events:          apievents.New(apievents.Settings{Check: func() error { return errors.New("down") }, Node: "n", Log: log}),
 	}
@@ -61,6 +67,9 @@ func TestDescribe(t *testing.T) {
 	if c.APIServer.Responds || !c.APIServer.Since.IsZero() || c.Node.Name != "n" || c.Node.UID != "" || c.Events.Pending != 1 ||
 		strings.Contains(c.APIServer.Address, "secret") || !strings.Contains(c.APIServer.Address, "@a:1") {
 		t.Errorf("%+v", c)
+	}
+	if want := (api.NodeServer{Address: port.Addr().String(), Authorization: "Webhook"}); c.Server != want {
+		t.Errorf("%+v", c.Server)
 	}
 	if len(c.Certificates) != 2 || c.Certificates[0].Use != "client" || !strings.Contains(c.Certificates[0].Error, "PEM") ||
 		c.Certificates[1].Use != "serving" || time.Until(c.Certificates[1].Expires) < 300*24*time.Hour {
