@@ -372,9 +372,13 @@ func TestWorkingSetOfGroup(t *testing.T) {
 	if _, err = out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
-	used, err := workingSet(tr, root)
-	if err != nil || used < 32<<20 || used > limit {
-		t.Errorf("working set %d %v, with 32 MiB held of %d", used, err, limit)
+	usage, err := Machine{}.Usage(root)
+	if err != nil || usage.WorkingSet == nil || usage.Limit == nil || *usage.Limit != uint64(limit) {
+		t.Fatalf("%+v %v", usage, err)
+	}
+	used := int64(*usage.WorkingSet)
+	if used < 32<<20 || used > limit {
+		t.Errorf("working set %d, with 32 MiB held of %d", used, limit)
 	}
 	if all, err := WorkingSet(); err != nil || all < used {
 		t.Errorf("working set of the machine %d %v, less than %d", all, err, used)
