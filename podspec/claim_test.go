@@ -25,8 +25,10 @@ func TestClaimsInCluster(t *testing.T) {
 		detail, status string
 	}{
 		"no answer": {podspec.UnreadError{}, subject + "is unknown: it has not been read from the API server", failed + "no answer yet"},
-		"an error": {podspec.UnreadError{Reason: "refused"},
-			subject + "is unknown: it has not been read from the API server: refused", failed + "refused"},
+		"an error": {
+			podspec.UnreadError{Reason: "refused"},
+			subject + "is unknown: it has not been read from the API server: refused", failed + "refused",
+		},
 		"not usable": {podspec.UnreadError{Reason: "PVC is not bound", Status: "x"}, subject + "cannot be used: PVC is not bound", "x"},
 	} {
 		d := podspectest.FromAPI(t, claimed)

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/podspec/podspectest"
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestUnresolved(t *testing.T) {
@@ -103,15 +104,23 @@ func TestMissingBundles(t *testing.T) {
 		why            *podspec.UnreadError
 		status, detail string
 	}{
-		"a name": {byName, nil, failed + `while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "ca" not found`,
-			`ClusterTrustBundle "ca", which volume v names, does not exist in the API server`},
-		"a signer": {bySigner, nil, failed + "combination of signerName and labelSelector matched zero ClusterTrustBundles",
-			`a ClusterTrustBundle of the signer "a.io/b", which volume v names, does not exist in the API server`},
+		"a name": {
+			byName, nil, failed + `while getting ClusterTrustBundle: clustertrustbundle.certificates.k8s.io "ca" not found`,
+			`ClusterTrustBundle "ca", which volume v names, does not exist in the API server`,
+		},
+		"a signer": {
+			bySigner, nil, failed + "combination of signerName and labelSelector matched zero ClusterTrustBundles",
+			`a ClusterTrustBundle of the signer "a.io/b", which volume v names, does not exist in the API server`,
+		},
 		"optional": {source: optional},
-		"no answer": {optional, &podspec.UnreadError{}, failed + "ClusterTrustBundle informer has not yet synced",
-			`ClusterTrustBundle "ca", which volume v names, is unknown: it has not been read from the API server`},
-		"not supported": {optional, &podspec.UnreadError{Reason: "why", Status: "text"}, failed + "text",
-			`ClusterTrustBundle "ca", which volume v names, cannot be used: why`},
+		"no answer": {
+			optional, &podspec.UnreadError{}, failed + "ClusterTrustBundle informer has not yet synced",
+			`ClusterTrustBundle "ca", which volume v names, is unknown: it has not been read from the API server`,
+		},
+		"not supported": {
+			optional, &podspec.UnreadError{Reason: "why", Status: "text"}, failed + "text",
+			`ClusterTrustBundle "ca", which volume v names, cannot be used: why`,
+		},
 	} {
 		d := podspectest.FromAPI(t, podspectest.Minimal+
 			"    volumeMounts: [{name: v, mountPath: /v}]\n  volumes: [{name: v, emptyDir: {}}]\n")

@@ -210,7 +210,7 @@ func projectVolume(d *podspec.Desired, vol *v1.Volume) any {
 
 // projectClaim adds readOnly only if it is set. Without it the text must stay as in earlier hashes, because a changed
 // hash would replace running containers.
-func projectClaim(name string, readOnly bool) string {
+func projectClaim(name string, readOnly bool) string { //nolint:revive // it is a field of the manifest
 	if readOnly {
 		return "claim " + name + ", read-only"
 	}

@@ -15,8 +15,8 @@ import (
 type Usage struct {
 	// CPU is the processor time since the cgroup was created, in nanoseconds.
 	CPU *uint64
-	// Memory is all memory, and Limit its limit; nil without one. WorkingSet leaves out inactive file memory, and RSS is
-	// anonymous memory. Swap is memory that was swapped out. All are in bytes.
+	// Memory is all memory, and Limit its limit; nil without one. WorkingSet leaves out inactive file memory, and RSS
+	// is anonymous memory. Swap is memory that was swapped out. All are in bytes.
 	Memory, Limit, WorkingSet, RSS, Swap *uint64
 	// PageFaults and MajorPageFaults are counted since the cgroup was created.
 	PageFaults, MajorPageFaults *uint64

@@ -425,14 +425,14 @@ func TestClaimsOfPods(t *testing.T) {
 		t.Errorf("%+v, %v", unused, err)
 	}
 	i := slices.IndexFunc(all, func(g Garbage) bool { return g.Claim == "data" })
-	if err := l.Remove(t.Context(), all[i]); !errors.Is(err, ErrNeeded) || !there(all[i].Path) {
+	if err = l.Remove(t.Context(), all[i]); !errors.Is(err, ErrNeeded) || !there(all[i].Path) {
 		t.Errorf("a claim that is used: %v", err)
 	}
-	if err := l.Remove(t.Context(), all[1-i]); err != nil || there(all[1-i].Path) {
+	if err = l.Remove(t.Context(), all[1-i]); err != nil || there(all[1-i].Path) {
 		t.Errorf("a claim that is not: %v", err)
 	}
-	if found, err := l.ClaimUsers(t.Context(), ref); err != nil || len(found.users) > 0 {
-		t.Errorf("beside the pod: %v, %v", found, err)
+	if found, usersErr := l.ClaimUsers(t.Context(), ref); usersErr != nil || len(found.users) > 0 {
+		t.Errorf("beside the pod: %v, %v", found, usersErr)
 	}
 	file := l.layout.Pod(ref.UID).Checkpoint()
 	checkpoint, err := file.Read()

@@ -49,8 +49,8 @@ func (s *Server) serveSummary(w http.ResponseWriter, r *http.Request) error {
 // onlyCPUAndMemory returns a part of a summary (kubelet: GetCPUAndMemoryStats).
 func onlyCPUAndMemory(s *statsapi.Summary) *statsapi.Summary {
 	short := &statsapi.Summary{Node: statsapi.NodeStats{
-		NodeName: s.Node.NodeName, StartTime: s.Node.StartTime, CPU: s.Node.CPU, Memory: s.Node.Memory, Swap: s.Node.Swap,
-		SystemContainers: s.Node.SystemContainers,
+		NodeName: s.Node.NodeName, StartTime: s.Node.StartTime, SystemContainers: s.Node.SystemContainers,
+		CPU: s.Node.CPU, Memory: s.Node.Memory, Swap: s.Node.Swap,
 	}}
 	for i := range s.Pods {
 		pod := &s.Pods[i]

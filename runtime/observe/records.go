@@ -203,8 +203,8 @@ func (r *records) query(ctx context.Context, c *snapshot.Container) error {
 	c.Status = reply.GetStatus()
 	c.TerminationMessage = terminationMessage(ctx, c.Status)
 	if ended := r.observer.world.Exits.completed(c.Status); ended != nil {
-		// If the end of the log is the message, only the runtime's own report shows that it is complete. A failure that is
-		// shown without its message would be final for programs that wait for it.
+		// If the end of the log is the message, only the runtime's own report shows that it is complete. A failure
+		// that is shown without its message would be final for programs that wait for it.
 		if text, ofLog := ownMessage(ended); !ofLog {
 			c.Status, c.TerminationMessage = ended, text
 		}

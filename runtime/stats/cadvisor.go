@@ -19,6 +19,10 @@ func (m *Meter) collectContainers(e *exposition, s *statsapi.Summary, images map
 	hardware := m.Node()
 	e.send(gauge("machine_memory_bytes", "Amount of memory installed on the machine."),
 		metav1.Time{}, memoryCapacity(hardware), bytes)
+	start := gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
+		labelsOf()...)
+	disk := gauge("container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.",
+		labelsOf()...)
 	e.container(s.Node.CPU, s.Node.Memory, s.Node.Swap, "", "/", "", "", "", "")
 	for i := range s.Pods {
 		pod := &s.Pods[i]
@@ -30,11 +34,9 @@ func (m *Meter) collectContainers(e *exposition, s *statsapi.Summary, images map
 			image := images[sample{uid: pod.PodRef.UID, container: one.Name}]
 			labels := []string{one.Name, image.id, image.image, image.id, namespace, name}
 			e.container(one.CPU, one.Memory, one.Swap, labels...)
-			e.sendFloat(gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
-				labelsOf()...), metav1.Time{}, float64(one.StartTime.UnixNano())/seconds, labels...)
+			e.sendFloat(start, metav1.Time{}, float64(one.StartTime.UnixNano())/seconds, labels...)
 			if one.Rootfs != nil {
-				e.send(gauge("container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.",
-					labelsOf()...), one.Rootfs.Time, one.Rootfs.UsedBytes, bytes, labels...)
+				e.send(disk, one.Rootfs.Time, one.Rootfs.UsedBytes, bytes, labels...)
 			}
 		}
 	}
@@ -53,8 +55,7 @@ func (e *exposition) container(
 			name, help string
 			value      *uint64
 		}{
-			{"container_memory_usage_bytes", "Current memory usage in bytes, including all memory regardless of when it was accessed",
-				memory.UsageBytes},
+			{"container_memory_usage_bytes", "Current memory usage in bytes, including all memory.", memory.UsageBytes},
 			{"container_memory_working_set_bytes", "Current working set in bytes.", memory.WorkingSetBytes},
 			{"container_memory_rss", "Size of RSS in bytes.", memory.RSSBytes},
 		} {
@@ -80,9 +81,9 @@ func (e *exposition) network(pod *statsapi.PodStats) {
 			value      *uint64
 		}{
 			{"container_network_receive_bytes_total", "Cumulative count of bytes received", one.RxBytes},
-			{"container_network_receive_errors_total", "Cumulative count of errors encountered while receiving", one.RxErrors},
+			{"container_network_receive_errors_total", "Cumulative count of errors while receiving", one.RxErrors},
 			{"container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", one.TxBytes},
-			{"container_network_transmit_errors_total", "Cumulative count of errors encountered while transmitting", one.TxErrors},
+			{"container_network_transmit_errors_total", "Cumulative count of errors while transmitting", one.TxErrors},
 		} {
 			e.send(counter(metric.name, metric.help, names...), pod.Network.Time, metric.value, bytes,
 				"", "pod"+pod.PodRef.UID, "", "", pod.PodRef.Namespace, pod.PodRef.Name, one.Name)

@@ -158,7 +158,8 @@ func (m *Meter) look(ctx context.Context) (*running, error) {
 		now.disks[s.GetAttributes().GetId()] = s
 	}
 	// Older runtimes do not have this call. Their pods have no network statistics.
-	if sandboxes, failure := m.Runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{}); failure == nil {
+	sandboxes, err := m.Runtime.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{})
+	if err == nil {
 		for _, s := range sandboxes.GetStats() {
 			now.networks[types.UID(s.GetAttributes().GetMetadata().GetUid())] = s.GetLinux().GetNetwork()
 		}
@@ -200,7 +201,8 @@ func memoryCapacity(n criconfig.Node) *uint64 {
 
 // pod measures a pod and its running containers.
 func (m *Meter) pod(
-	d *podspec.Desired, containers []*runtimeapi.Container, now *running, disks *Disks, images map[sample]containerImage,
+	d *podspec.Desired, containers []*runtimeapi.Container, now *running, disks *Disks,
+	images map[sample]containerImage,
 ) statsapi.PodStats {
 	groups := criconfig.CgroupParents(d.Pod.UID, m.Node())
 	at := metav1.NewTime(m.Now())

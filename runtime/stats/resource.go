@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -15,26 +14,23 @@ import (
 // their measurement.
 func (m *Meter) ResourceMetrics() http.Handler { return m.handler(m.collectResources) }
 
-// handler serves the metrics that a function makes from a measurement.
-func (m *Meter) handler(collect func(e *exposition, s *statsapi.Summary, images map[sample]containerImage)) http.Handler {
+// collect makes metrics from a measurement.
+type collect func(e *exposition, s *statsapi.Summary, images map[sample]containerImage)
+
+// handler serves the metrics of a function. Without a measurement, it serves only that there was an error.
+func (m *Meter) handler(do collect) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s, images, err := m.measured(r.Context())
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(collector(func(ch chan<- prometheus.Metric) {
-			m.expose(r.Context(), &exposition{ch}, collect)
+			if e := (&exposition{ch}); err != nil {
+				e.fail()
+			} else {
+				do(e, s, images)
+			}
 		}))
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
 	})
-}
-
-func (m *Meter) expose(
-	ctx context.Context, e *exposition, collect func(*exposition, *statsapi.Summary, map[sample]containerImage),
-) {
-	s, images, err := m.measured(ctx)
-	if err != nil {
-		e.fail()
-		return
-	}
-	collect(e, s, images)
 }
 
 // collector makes metrics on request.
@@ -96,39 +92,46 @@ func scrapeError() *metric {
 
 // collectResources makes the metrics of /metrics/resource (kubelet: resourceMetricsCollector).
 func (*Meter) collectResources(e *exposition, s *statsapi.Summary, _ map[sample]containerImage) {
-	e.usage("node", "the node", nil, s.Node.CPU, s.Node.Memory, s.Node.Swap)
+	e.usage(&subject{"node", nil}, s.Node.CPU, s.Node.Memory, s.Node.Swap)
 	start := gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds",
 		"container", "pod", "namespace")
+	container := &subject{"container", []string{"container", "pod", "namespace"}}
+	whole := &subject{"pod", []string{"pod", "namespace"}}
 	for i := range s.Pods {
 		pod := &s.Pods[i]
 		for j := range pod.Containers {
 			one := &pod.Containers[j]
 			labels := []string{one.Name, pod.PodRef.Name, pod.PodRef.Namespace}
 			e.sendFloat(start, metav1.Time{}, float64(one.StartTime.UnixNano())/seconds, labels...)
-			e.usage("container", "the container", []string{"container", "pod", "namespace"},
-				one.CPU, one.Memory, one.Swap, labels...)
+			e.usage(container, one.CPU, one.Memory, one.Swap, labels...)
 		}
-		e.usage("pod", "the pod", []string{"pod", "namespace"}, pod.CPU, pod.Memory, pod.Swap,
-			pod.PodRef.Name, pod.PodRef.Namespace)
+		e.usage(whole, pod.CPU, pod.Memory, pod.Swap, pod.PodRef.Name, pod.PodRef.Namespace)
 	}
 	e.sendFloat(scrapeError(), metav1.Time{}, 0)
 }
 
-// usage makes the three metrics of the node, of a pod or of a container.
+// subject is the node, a pod or a container: the beginning of its metrics' names, and its labels.
+type subject struct {
+	name   string
+	labels []string
+}
+
+// usage makes the three metrics of a subject.
 func (e *exposition) usage(
-	kind, of string, names []string,
-	cpu *statsapi.CPUStats, memory *statsapi.MemoryStats, swap *statsapi.SwapStats, labels ...string,
+	of *subject, cpu *statsapi.CPUStats, memory *statsapi.MemoryStats, swap *statsapi.SwapStats, labels ...string,
 ) {
 	if cpu != nil {
-		e.send(counter(kind+"_cpu_usage_seconds_total", "Cumulative cpu time consumed by "+of+" in core-seconds", names...),
+		help := "Cumulative cpu time consumed by the " + of.name + " in core-seconds"
+		e.send(counter(of.name+"_cpu_usage_seconds_total", help, of.labels...),
 			cpu.Time, cpu.UsageCoreNanoSeconds, seconds, labels...)
 	}
 	if memory != nil {
-		e.send(gauge(kind+"_memory_working_set_bytes", "Current working set of "+of+" in bytes", names...),
+		help := "Current working set of the " + of.name + " in bytes"
+		e.send(gauge(of.name+"_memory_working_set_bytes", help, of.labels...),
 			memory.Time, memory.WorkingSetBytes, bytes, labels...)
 	}
 	if swap != nil {
-		e.send(gauge(kind+"_swap_usage_bytes", "Current amount of the swap usage of "+of+" in bytes", names...),
-			swap.Time, swap.SwapUsageBytes, bytes, labels...)
+		help := "Current amount of the " + of.name + " swap usage in bytes"
+		e.send(gauge(of.name+"_swap_usage_bytes", help, of.labels...), swap.Time, swap.SwapUsageBytes, bytes, labels...)
 	}
 }

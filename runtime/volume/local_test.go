@@ -30,11 +30,11 @@ func TestLocalVolumes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("unix", filepath.Join(root, "socket"))
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", filepath.Join(root, "socket"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer l.Close() //nolint:errcheck // nothing connects
 	const setUp = `MountVolume.SetUp failed for volume "pv" : `
 	missing := filepath.Join(root, "missing")
 	for path, want := range map[string]string{

@@ -43,11 +43,17 @@ func newAuthority(t *testing.T, dir string) *authority {
 
 func (a *authority) path(name string) string { return filepath.Join(a.dir, name) }
 
+// subject is a user with its groups.
+type subject struct {
+	name   string
+	groups []string
+}
+
 // issue writes NAME.crt and NAME.key for a user and its groups. Servers also have addresses and names.
-func (a *authority) issue(t *testing.T, name, user string, groups []string, ips []net.IP, names ...string) {
+func (a *authority) issue(t *testing.T, name string, user subject, ips []net.IP, names ...string) {
 	t.Helper()
 	a.write(t, name, &x509.Certificate{
-		Subject: pkix.Name{CommonName: user, Organization: groups}, IPAddresses: ips, DNSNames: names,
+		Subject: pkix.Name{CommonName: user.name, Organization: user.groups}, IPAddresses: ips, DNSNames: names,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}, newKey(t))
@@ -72,7 +78,7 @@ func (a *authority) write(t *testing.T, name string, c *x509.Certificate, key *e
 // kubeconfig issues a certificate and writes NAME.conf, with which its user connects to a server.
 func (a *authority) kubeconfig(t *testing.T, server, name, user string, groups ...string) string {
 	t.Helper()
-	a.issue(t, name, user, groups, nil)
+	a.issue(t, name, subject{user, groups}, nil)
 	data := func(file string) string { return base64.StdEncoding.EncodeToString([]byte(read(t, a.path(file)))) }
 	path := a.path(name + ".conf")
 	write(t, path, fmt.Sprintf(`apiVersion: v1

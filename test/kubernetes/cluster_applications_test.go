@@ -17,22 +17,22 @@ func (c *cluster) testApplications(t *testing.T) {
 func (c *cluster) testApplication(t *testing.T, name string, urls ...string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		c := c.in(t, name)
-		c.must(t, "apply", "-f", filepath.Join(applicationsDir, name+".yaml"))
-		for workload := range strings.FieldsSeq(c.must(t, "get", "deployments,daemonsets", "-o", "name")) {
-			c.rollout(t, workload)
+		inside := c.in(t, name)
+		inside.must(t, "apply", "-f", filepath.Join(applicationsDir, name+".yaml"))
+		for workload := range strings.FieldsSeq(inside.must(t, "get", "deployments,daemonsets", "-o", "name")) {
+			inside.rollout(t, workload)
 		}
-		for job := range strings.FieldsSeq(c.must(t, "get", "jobs", "-o", "name")) {
-			c.must(t, "wait", job, "--for", "condition=Complete", "--timeout", patience.String())
+		for job := range strings.FieldsSeq(inside.must(t, "get", "jobs", "-o", "name")) {
+			inside.must(t, "wait", job, "--for", "condition=Complete", "--timeout", patience.String())
 		}
 		for _, url := range urls {
 			script := "curl -sS --max-time 20 -o /dev/null -w '%{http_code}' " + url
-			if got := c.must(t, "run", "client", "-q", "--image", webImage, "--restart=Never", "--rm", "-i", "--command", "--",
+			if got := inside.must(t, "run", "client", "-q", "--image", webImage, "--restart=Never", "--rm", "-i", "--command", "--",
 				"sh", "-c", script); !strings.HasPrefix(got, "200") {
 				t.Errorf("%q from %s", got, url)
 			}
 		}
-		if restarted := c.must(t, "get", "pods", "-o",
+		if restarted := inside.must(t, "get", "pods", "-o",
 			`jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount}{"\n"}{end}`); strings.Contains(
 			restarted, " 1") {
 			t.Errorf("containers were restarted:\n%s", restarted)

@@ -93,7 +93,7 @@ func startCluster(t *testing.T) *cluster {
 	c.images.serve(t)
 	c.node.startContainerd(t, c.logs)
 	c.startControlPlane(t)
-	c.startNode(t)
+	c.startNode(t, clusterURL)
 	return c
 }
 
@@ -108,9 +108,9 @@ func (c *cluster) program(name string, args ...string) *process {
 func (c *cluster) startControlPlane(t *testing.T) {
 	t.Helper()
 	write(t, c.path("audit.yaml"), auditPolicy)
-	c.issue(t, "server", "kube-apiserver", nil, []net.IP{net.ParseIP(nodeIP), net.ParseIP("10.96.0.1")},
+	c.issue(t, "server", subject{"kube-apiserver", nil}, []net.IP{net.ParseIP(nodeIP), net.ParseIP("10.96.0.1")},
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
-	c.issue(t, "to-kubelet", "kube-apiserver-kubelet-client", []string{"system:masters"}, nil)
+	c.issue(t, "to-kubelet", subject{"kube-apiserver-kubelet-client", []string{"system:masters"}}, nil)
 	c.kubectl = &kubectl{
 		program: setting(t, "KUBECTL_BIN"),
 		config:  c.kubeconfig(t, clusterURL, "admin", "kubernetes-admin", "system:masters"),
@@ -148,8 +148,9 @@ func (c *cluster) startAPIServer(t *testing.T) {
 	})
 }
 
-// startNode starts podctl agent with the rights of a node.
-func (c *cluster) startNode(t *testing.T) {
+// startNode starts podctl agent with the rights of a node, for an API server at an address. It waits until the Node is
+// registered.
+func (c *cluster) startNode(t *testing.T, server string) {
 	t.Helper()
 	conn, err := grpc.NewClient("unix://"+containerdSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -157,11 +158,17 @@ func (c *cluster) startNode(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	c.node.cri = runtimeapi.NewRuntimeServiceClient(conn)
-	c.kubeconfig(t, clusterURL, "node", nodeUser, "system:nodes")
+	c.kubeconfig(t, server, "node", nodeUser, "system:nodes")
 	if err = os.Mkdir(c.path("manifests"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	c.startAgent(t)
+	c.awaitRegistered(t)
+}
+
+// awaitRegistered waits until the API server has the Node.
+func (c *cluster) awaitRegistered(t *testing.T) {
+	t.Helper()
 	until(t, func() string {
 		c.agent.alive(t)
 		return c.call(t, "", "get", "node", nodeName).stderr

@@ -159,7 +159,8 @@ func (c *cluster) testJobs(t *testing.T) {
 		return ""
 	})
 	until(t, func() string {
-		for _, job := range strings.Fields(c.must(t, "get", "jobs", "-o", `jsonpath={.items[?(@.status.succeeded==1)].metadata.name}`)) {
+		done := c.must(t, "get", "jobs", "-o", `jsonpath={.items[?(@.status.succeeded==1)].metadata.name}`)
+		for job := range strings.FieldsSeq(done) {
 			if strings.HasPrefix(job, "every-minute-") {
 				return ""
 			}

@@ -117,8 +117,8 @@ func (g *Guard) judge(seen membership.Seen) error {
 	}
 	if r != nil && r.UID == seen.Node && seen.Service != "" && seen.Service != r.Service {
 		r.Service = seen.Service
-		// Without this uid, another cluster cannot be recognized, but pods of this one must be deleted also if the disk is
-		// full.
+		// Without this uid, another cluster cannot be recognized, but pods of this one must be deleted also if the
+		// disk is full.
 		if err = r.Write(g.StateDir); err != nil {
 			g.Log.Warn("the identity of the cluster is not recorded", "error", err.Error())
 		}

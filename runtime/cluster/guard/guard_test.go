@@ -82,12 +82,12 @@ func TestGuard(t *testing.T) {
 		})
 		check := func(what, want string) {
 			t.Helper()
-			err := g.Check(t.Context())
-			if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
-				t.Errorf("%s: %v, want %s", what, err, want)
+			failure := g.Check(t.Context())
+			if got := fmt.Sprint(failure); want == "" && failure != nil || !strings.Contains(got, want) {
+				t.Errorf("%s: %v, want %s", what, failure, want)
 			}
-			if other := (*OtherError)(nil); errors.As(err, &other) != (g.Other() != nil) {
-				t.Errorf("%s: %v, but Other returns %v", what, err, g.Other())
+			if other := (*OtherError)(nil); errors.As(failure, &other) != (g.Other() != nil) {
+				t.Errorf("%s: %v, but Other returns %v", what, failure, g.Other())
 			}
 		}
 		api.set("x", "y")

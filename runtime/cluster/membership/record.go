@@ -16,8 +16,8 @@ import (
 
 // Record is what podctl keeps of its last registration.
 type Record struct {
-	// Name is the name of the Node, and UID its uid in the API server. The uid is empty if the user has allowed the node
-	// to join another cluster.
+	// Name is the name of the Node, and UID its uid in the API server. The uid is empty if the user has allowed the
+	// node to join another cluster.
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid,omitempty"`
 	// Service is the uid of the Service default/kubernetes, which each cluster has. It is empty until the node has seen

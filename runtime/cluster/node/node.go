@@ -232,7 +232,8 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	n.agent.Store(a)
 	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
 		NodeName: n.NodeName, Access: n.ports.access, Certificates: n.certificates.serve,
-		Configuration: n.configuration, Measures: newMeter(n, a), Metrics: a.Metrics(), Now: n.member.Now, Log: n.member.Log,
+		Configuration: n.configuration, Measures: newMeter(n, a), Metrics: a.Metrics(),
+		Now: n.member.Now, Log: n.member.Log,
 	})
 	runtime := &nodestatus.Runtime{Client: n.member.Engine.Client, Images: n.member.Engine.Client.Images}
 	manager, err := n.newManager(a, runtime)
