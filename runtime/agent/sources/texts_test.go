@@ -490,10 +490,12 @@ func TestManyNotes(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 	b = newBook(t)
-	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: many}\nspec:\n  containers:\n"
+	text := manifest("many", "", "1")
+	annotations := ""
 	for i := range 2 * maxListed {
-		text += fmt.Sprintf("  - {name: c%d, image: 'i:1', resources: {limits: {ephemeral-storage: 1Gi}}}\n", i)
+		annotations += fmt.Sprintf("io.podman.annotations.a%d: x, ", i)
 	}
+	text = strings.Replace(text, "metadata:\n", "metadata:\n  annotations: {"+annotations+"}\n", 1)
 	b.texts["/pods/many"] = text
 	if notes := b.read().Notes; len(notes) != maxListed+1 || !strings.Contains(notes[maxListed], "/pods: not listed: ") {
 		t.Errorf("%q", notes)
