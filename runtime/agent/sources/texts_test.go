@@ -490,12 +490,10 @@ func TestManyNotes(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 	b = newBook(t)
-	text := manifest("many", "", "1")
-	annotations := ""
+	text := manifest("many", "", "1") + "  initContainers:\n"
 	for i := range 2 * maxListed {
-		annotations += fmt.Sprintf("io.podman.annotations.a%d: x, ", i)
+		text += fmt.Sprintf("  - {name: i%d, image: 'i:1', ports: [{containerPort: 1, hostPort: %d}]}\n", i, 1000+i)
 	}
-	text = strings.Replace(text, "metadata:\n", "metadata:\n  annotations: {"+annotations+"}\n", 1)
 	b.texts["/pods/many"] = text
 	if notes := b.read().Notes; len(notes) != maxListed+1 || !strings.Contains(notes[maxListed], "/pods: not listed: ") {
 		t.Errorf("%q", notes)
