@@ -166,8 +166,16 @@ func (s *sink) Fail(err error) { s.results <- "error: " + err.Error() }
 // lab is a Watcher with pods that have one source each.
 type lab struct {
 	*Watcher
-	api  *server
-	pods map[types.UID]*v1.Pod
+	api *server
+	// pods maps uids to pods. Watches that run read it.
+	pods *sync.Map
+}
+
+// pod returns a pod; nil if there is none.
+func (l *lab) pod(uid types.UID) *v1.Pod {
+	found, _ := l.pods.Load(uid)
+	pod, _ := found.(*v1.Pod)
+	return pod
 }
 
 func newLab(t *testing.T, api *server) *lab {
@@ -179,8 +187,8 @@ func newLab(t *testing.T, api *server) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{api: api, pods: map[types.UID]*v1.Pod{}}
-	l.Watcher = &Watcher{Client: client.Bundles, Pod: func(uid types.UID) *v1.Pod { return l.pods[uid] }, Refusal: errors.New}
+	l := &lab{api: api, pods: &sync.Map{}}
+	l.Watcher = &Watcher{Client: client.Bundles, Pod: l.pod, Refusal: errors.New}
 	return l
 }
 
@@ -188,9 +196,9 @@ func newLab(t *testing.T, api *server) *lab {
 func (l *lab) watch(t *testing.T, uid types.UID, source *v1.ClusterTrustBundleProjection) (<-chan string, func()) {
 	vol := v1.Volume{Name: "v"}
 	vol.Projected = &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{ClusterTrustBundle: source}}}
-	l.pods[uid] = &v1.Pod{
+	l.pods.Store(uid, &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: string(uid), UID: uid}, Spec: v1.PodSpec{Volumes: []v1.Volume{vol}},
-	}
+	})
 	return l.watchName(t, uid, podspec.BundleName(source))
 }
 
