@@ -96,7 +96,7 @@ func Connect(s Settings) (*Client, error) {
 	return c, nil
 }
 
-// complete sets what is the same for all connections.
+// complete sets the options that all connections share.
 func (c *Client) complete(config *rest.Config, s *Settings) {
 	config.Wrap(c.Health.watch)
 	config.UserAgent, config.QPS, config.Burst = s.UserAgent, requestsPerSecond, burst

@@ -198,7 +198,7 @@ func TestPages(t *testing.T) {
 		if responds := c.Health.Check() == nil; responds == step.isPage {
 			t.Errorf("%s %d: the API server responds: %t", step.kind, step.code, responds)
 		}
-		if delay, ok := apierrors.SuggestsClientDelay(err); ok && delay != maxDelay {
+		if delay, ok := apierrors.SuggestsClientDelay(err); ok && delay != apierror.DelayMax {
 			t.Errorf("%s %d: a delay of %d s", step.kind, step.code, delay)
 		}
 	}

@@ -99,13 +99,10 @@ func checkPage(resp *http.Response) error {
 	return &apierror.PageError{Type: kind, Status: resp.Status}
 }
 
-// maxDelay limits for how many seconds a server can ask to wait before the next try. client-go would wait for any time,
-// and without a message.
-const maxDelay = 30
-
+// limitDelay limits the delay that a server asks for. client-go would wait for any time, and without a message.
 func limitDelay(h http.Header) {
-	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil && seconds > maxDelay {
-		h.Set("Retry-After", strconv.Itoa(maxDelay))
+	if seconds, err := strconv.Atoi(h.Get("Retry-After")); err == nil && seconds > apierror.DelayMax {
+		h.Set("Retry-After", strconv.Itoa(apierror.DelayMax))
 	}
 }
 

@@ -56,7 +56,7 @@ func (c *Client) rotate(s *Settings) error {
 	}
 	config.TLSClientConfig = rest.TLSClientConfig{}
 	c.proxy, config.Proxy = config.Proxy, nil
-	config.Transport, _ = c.newTransport(c.proxy, connectTimeout)
+	config.Transport, _ = c.newTransport(connectTimeout)
 	return nil
 }
 
@@ -114,21 +114,27 @@ func (c *Client) requestConfig(s *Settings, current *tls.Certificate) (*rest.Con
 func (c *Client) Separate(timeout time.Duration) (*rest.Config, func()) {
 	own := rest.CopyConfig(c.Config)
 	if c.Rotation == nil {
-		dialer := connrotation.NewDialer((&net.Dialer{Timeout: timeout, KeepAlive: timeout}).DialContext)
+		dialer := newDialer(timeout)
 		own.Dial = dialer.DialContext
 		return own, dialer.CloseAll
 	}
 	var closeAll func()
-	own.Transport, closeAll = c.newTransport(c.proxy, timeout)
+	own.Transport, closeAll = c.newTransport(timeout)
 	return own, closeAll
 }
 
+// newDialer returns a dialer that can close its connections.
+func newDialer(timeout time.Duration) *connrotation.Dialer {
+	return connrotation.NewDialer((&net.Dialer{Timeout: timeout, KeepAlive: timeout}).DialContext)
+}
+
 // newTransport returns connections with the newest certificate, and a function that closes them.
-func (c *Client) newTransport(proxy proxyFunc, timeout time.Duration) (http.RoundTripper, func()) {
+func (c *Client) newTransport(timeout time.Duration) (http.RoundTripper, func()) {
+	proxy := c.proxy
 	if proxy == nil {
 		proxy = http.ProxyFromEnvironment
 	}
-	dialer := connrotation.NewDialer((&net.Dialer{Timeout: timeout, KeepAlive: timeout}).DialContext)
+	dialer := newDialer(timeout)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closers = append(c.closers, dialer.CloseAll)

@@ -24,14 +24,13 @@ type Metrics interface {
 }
 
 // measureRoutes adds the paths of metrics and statistics.
-func (s *Server) measureRoutes(mux *http.ServeMux, answer func(pattern string, h handler)) {
-	for _, end := range []string{"", "/{$}"} {
-		mux.Handle("GET /metrics"+end, s.Metrics.OthersHandler())
-	}
+func (s *Server) measureRoutes(mux *http.ServeMux) {
+	mux.Handle("GET /metrics", s.Metrics.OthersHandler())
+	mux.Handle("GET /metrics/{$}", s.Metrics.OthersHandler())
 	mux.Handle("GET /metrics/probes", s.Metrics.ProbesHandler())
 	mux.Handle("GET /metrics/resource", s.Measures.ResourceMetrics())
 	mux.Handle("GET /metrics/cadvisor", s.Measures.ContainerMetrics())
-	answer("GET /stats/summary", s.serveSummary)
+	mux.HandleFunc("GET /stats/summary", writeErrors(s.serveSummary))
 }
 
 // serveSummary serves the summary. only_cpu_and_memory leaves out all that is slow to measure on a kubelet.

@@ -76,8 +76,8 @@ func (d *Disks) layer(at metav1.Time, used *runtimeapi.FilesystemUsage) *statsap
 	return s
 }
 
-// rlimit returns the number of processes of the machine, and its limit; nil if it is not known.
-func (*Disks) rlimit(at metav1.Time) *statsapi.RlimitStats {
+// rlimitOf returns the number of processes of the machine, and its limit; nil if it is not known.
+func rlimitOf(at metav1.Time) *statsapi.RlimitStats {
 	limit, err := os.ReadFile("/proc/sys/kernel/pid_max")
 	if err != nil {
 		return nil
@@ -90,8 +90,8 @@ func (*Disks) rlimit(at metav1.Time) *statsapi.RlimitStats {
 	return &statsapi.RlimitStats{Time: at, MaxPID: &maximum, NumOfRunningProcesses: new(int64(info.Procs))}
 }
 
-// network returns the interfaces of the machine, and that of the default route; nil if they are not known.
-func (*Disks) network(at metav1.Time) *statsapi.NetworkStats {
+// machineNetwork returns the interfaces of the machine, and that of the default route; nil if they are not known.
+func machineNetwork(at metav1.Time) *statsapi.NetworkStats {
 	text, err := os.ReadFile("/proc/self/net/dev")
 	if err != nil {
 		return nil

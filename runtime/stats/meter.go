@@ -175,7 +175,7 @@ func (m *Meter) node(disks *Disks) statsapi.NodeStats {
 	n := statsapi.NodeStats{
 		NodeName: m.NodeName, StartTime: metav1.NewTime(m.Started),
 		CPU: cpuOf(&all, at), Memory: memoryOf(&all, at), Swap: swapOf(&all, at),
-		Fs: disks.node(at), Runtime: disks.runtime(at), Rlimit: disks.rlimit(at), Network: disks.network(at),
+		Fs: disks.node(at), Runtime: disks.runtime(at), Rlimit: rlimitOf(at), Network: machineNetwork(at),
 	}
 	pods, _ := m.Groups.Usage(criconfig.CgroupOfPods(m.Node()))
 	if cpu := cpuOf(&pods, at); cpu != nil {

@@ -1,10 +1,7 @@
 package stats
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
 	"github.com/podctl/podctl/runtime/cgroup"
@@ -57,7 +54,8 @@ type samples map[sample]*statsapi.CPUStats
 // begins at zero.
 type sample struct {
 	uid, container string
-	started        types.UID
+	// started is in nanoseconds since 1970.
+	started int64
 }
 
 // each calls do with every processor usage of a summary.
@@ -72,8 +70,7 @@ func each(s *statsapi.Summary, do func(sample, *statsapi.CPUStats)) {
 		do(sample{uid: pod.PodRef.UID}, pod.CPU)
 		for j := range pod.Containers {
 			one := &pod.Containers[j]
-			started := types.UID(one.StartTime.UTC().Format(time.RFC3339Nano))
-			do(sample{pod.PodRef.UID, one.Name, started}, one.CPU)
+			do(sample{pod.PodRef.UID, one.Name, one.StartTime.UnixNano()}, one.CPU)
 		}
 	}
 }

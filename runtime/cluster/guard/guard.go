@@ -95,7 +95,7 @@ func (g *Guard) Check(ctx context.Context) error {
 	return g.judge(seen)
 }
 
-// judge compares what was seen with the record, and completes the record.
+// judge compares the uids that an API server has with the record, and completes the record.
 func (g *Guard) judge(seen membership.Seen) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,8 +128,7 @@ func (g *Guard) judge(seen membership.Seen) error {
 
 var errNotReady = apierrors.NewServiceUnavailable("the API server has not created the Service default/kubernetes yet")
 
-// look reads the uids of the objects that identify a cluster. A cluster that does not allow a node to read the Service
-// counts as the one of the record: its Node alone does not tell whether a user has deleted it.
+// look reads the uids of the objects that identify a cluster.
 func (g *Guard) look(ctx context.Context) (seen membership.Seen, err error) {
 	if seen.Node, err = get[v1.Node](ctx, g.Client.Get().Resource("nodes").Name(g.Node)); err != nil {
 		return seen, err
@@ -137,11 +136,7 @@ func (g *Guard) look(ctx context.Context) (seen membership.Seen, err error) {
 	service := g.Client.Get().Namespace(metav1.NamespaceDefault).Resource("services").Name("kubernetes")
 	seen.Service, err = get[v1.Service](ctx, service)
 	if apierrors.IsForbidden(err) {
-		r, readErr := membership.Read(g.StateDir)
-		if readErr == nil && r != nil {
-			seen.Service = r.Service
-		}
-		return seen, readErr
+		seen.Hidden, err = true, nil
 	}
 	return seen, err
 }

@@ -54,7 +54,7 @@ func TestForget(t *testing.T) {
 	if registered, err := Forget(dir); !registered || err != nil {
 		t.Errorf("%v %v", registered, err)
 	}
-	if r, err := Read(dir); err != nil || *r != (Record{Name: "n", BootID: "b"}) || Judge(r, Seen{"x", "y"}) != Same {
+	if r, err := Read(dir); err != nil || *r != (Record{Name: "n", BootID: "b"}) || Judge(r, Seen{Node: "x", Service: "y"}) != Same {
 		t.Errorf("%+v %v", r, err)
 	}
 }
@@ -68,17 +68,18 @@ func TestJudge(t *testing.T) {
 		seen   Seen
 		want   Verdict
 	}{
-		{"nothing is recorded", nil, Seen{"x", "y"}, Same},
-		{"the Service is not recorded", &Record{Name: "n", UID: "u"}, Seen{"x", "y"}, Same},
-		{"both are the same", record, Seen{"u", "s"}, Same},
-		{"the Node was deleted", record, Seen{"", "s"}, Same},
-		{"the Node was created again", record, Seen{"x", "s"}, Same},
-		{"the Service was created again", record, Seen{"u", "y"}, Same},
-		{"the Service does not exist yet", record, Seen{"u", ""}, Same},
-		{"an empty API server that starts", record, Seen{"", ""}, Unknown},
-		{"a restored API server that starts", record, Seen{"x", ""}, Unknown},
-		{"another cluster", record, Seen{"", "y"}, Other},
-		{"another cluster with such a node", record, Seen{"x", "y"}, Other},
+		{"nothing is recorded", nil, Seen{Node: "x", Service: "y"}, Same},
+		{"the Service is not recorded", &Record{Name: "n", UID: "u"}, Seen{Node: "x", Service: "y"}, Same},
+		{"both are the same", record, Seen{Node: "u", Service: "s"}, Same},
+		{"the Node was deleted", record, Seen{Node: "", Service: "s"}, Same},
+		{"the Node was created again", record, Seen{Node: "x", Service: "s"}, Same},
+		{"the Service was created again", record, Seen{Node: "u", Service: "y"}, Same},
+		{"the Service does not exist yet", record, Seen{Node: "u", Service: ""}, Same},
+		{"an empty API server that starts", record, Seen{Node: "", Service: ""}, Unknown},
+		{"a restored API server that starts", record, Seen{Node: "x", Service: ""}, Unknown},
+		{"the Service is hidden", record, Seen{Node: "x", Hidden: true}, Same},
+		{"another cluster", record, Seen{Node: "", Service: "y"}, Other},
+		{"another cluster with such a node", record, Seen{Node: "x", Service: "y"}, Other},
 	} {
 		if got := Judge(c.record, c.seen); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

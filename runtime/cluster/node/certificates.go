@@ -67,13 +67,19 @@ func (c *nodeCertificates) request(s certificates.Settings) (err error) {
 // addressesOf returns the addresses of the Node in the API. There are none before the registration.
 func addressesOf(manager *atomic.Pointer[nodestatus.Manager]) func() []v1.NodeAddress {
 	return func() []v1.NodeAddress {
-		if m := manager.Load(); m != nil {
-			if now := m.Get(); now != nil {
-				return now.Status.Addresses
-			}
+		if now := newest(manager); now != nil {
+			return now.Status.Addresses
 		}
 		return nil
 	}
+}
+
+// newest returns the newest copy of the Node; nil before its registration.
+func newest(manager *atomic.Pointer[nodestatus.Manager]) *v1.Node {
+	if m := manager.Load(); m != nil {
+		return m.Get()
+	}
+	return nil
 }
 
 // run replaces the certificates before they expire, until the context ends.

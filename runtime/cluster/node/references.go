@@ -87,11 +87,7 @@ func wakeClassUsers(ctx context.Context, a *agent.Agent) {
 
 // labels returns the labels of the Node. known is false before its registration.
 func (n *node) labels() (labels map[string]string, known bool) {
-	manager := n.manager.Load()
-	if manager == nil {
-		return nil, false
-	}
-	registered := manager.Get()
+	registered := newest(&n.manager)
 	if registered == nil {
 		return nil, false
 	}
