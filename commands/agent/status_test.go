@@ -155,7 +155,7 @@ func TestStatusOfCluster(t *testing.T) {
 	}
 }
 
-// TestCertificateText checks what is shown about a certificate and the request for the next one, and when it is a problem.
+// TestCertificateText checks the text for a certificate and the request for the next one, and when it is a problem.
 func TestCertificateText(t *testing.T) {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	for _, c := range []struct {

@@ -43,8 +43,8 @@ func (s *Server) check(r *http.Request) (user string, err error) {
 	return user, err
 }
 
-// slots limit what is in work at the same time: in total, and for one user to three quarters of it. One user can then
-// not lock others out. The API server is one user.
+// slots limit the requests in progress: in total, and those of one user to three quarters of the total, so that one
+// user cannot lock others out. The API server is one user.
 type slots struct {
 	total   *semaphore.Weighted
 	perUser int

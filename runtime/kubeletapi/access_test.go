@@ -325,7 +325,7 @@ func expected(state string, id identity, verb string, subresources []string) int
 	return 0
 }
 
-// wrongAnswer describes what is wrong with an answer.
+// wrongAnswer describes the difference between an answer and the expected one.
 func wrongAnswer(m *fakeRuntime, method string, want, got int, text string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

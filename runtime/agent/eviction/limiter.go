@@ -40,7 +40,8 @@ type checkResult struct {
 	err  error
 }
 
-// NewLimiter returns a Limiter. usage measures what the limits of a pod are about, like Meter.LimitedUsage.
+// NewLimiter returns a Limiter. usage measures the disk space to which the limits of a pod apply, like
+// Meter.LimitedUsage.
 func NewLimiter(
 	usage func(context.Context, *v1.Pod) (*Usage, error), now func() time.Time, log *slog.Logger,
 ) *Limiter {

@@ -71,7 +71,8 @@ func (m *Meter) DiskUsage(ctx context.Context, pods []*v1.Pod) (map[types.UID]*U
 	return all, nil
 }
 
-// LimitedUsage measures what the disk limits of a pod are about. It returns what it has measured also with an error.
+// LimitedUsage measures the disk space to which the limits of a pod apply. With an error, it returns the usage that it
+// has measured so far.
 func (m *Meter) LimitedUsage(ctx context.Context, pod *v1.Pod) (*Usage, error) {
 	u := &Usage{}
 	if _, limited := storageLimit(pod); !limited {

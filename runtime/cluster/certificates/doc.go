@@ -5,6 +5,6 @@
 // be requested. The result is a Rotation: the newest certificate, and the state of the request for the next one.
 //
 // client-go's util/certificate creates the keys, requests the certificates, and writes the files, as in a kubelet. This
-// package checks what is stored, remembers why a certificate is missing, and notices when the clock is set. It decides
-// nothing about pods and connections. Only the program podctl-node links it.
+// package checks each certificate before it is stored, keeps the reason why one is missing, and notices when the clock
+// is set. It decides nothing about pods and connections. Only the program podctl-node links it.
 package certificates

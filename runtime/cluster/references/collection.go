@@ -31,8 +31,8 @@ type apiObject interface {
 // collection keeps a file with the last state of all objects of a kind, which a node may list. One list and one watch
 // read them. Passes read the file, also without the API server.
 type collection[T apiObject] struct {
-	// what is the collection in messages, such as "the Services". client is the REST client of the group, resource the
-	// plural name of the kind.
+	// what names the collection in messages, such as "the Services". client is the REST client of the group, resource
+	// the plural name of the kind.
 	what     string
 	client   cache.Getter
 	resource string

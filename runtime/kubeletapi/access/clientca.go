@@ -24,7 +24,7 @@ type clientCAs struct {
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// options verify a certificate of a client. They are from the file that had the state read.
+	// verify are the options to verify a certificate of a client. They are from the file that had the state read.
 	verify stdx509.VerifyOptions
 	read   fs.FileInfo
 }
