@@ -50,6 +50,10 @@ func newNode(t *testing.T) *node {
 		t.Fatal(err)
 	}
 	n := &node{needed: programs}
+	// Each test has a cluster of its own. podctl would take it for a wrong one.
+	if err = os.RemoveAll(filepath.Join(stateDir, "cluster")); err != nil {
+		t.Fatal(err)
+	}
 	n.must(t, "node", "up", "--containerd", n.containerd,
 		"--load", filepath.Join(n.images, "pause.tar"), "--load", filepath.Join(n.images, "demo.tar"))
 	t.Cleanup(func() { n.must(t, "node", "down") })
