@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // testAccess uses the objects that a pod refers to, and the API server from inside of pods.
@@ -82,9 +83,13 @@ func (c *cluster) testWaitingReferences(t *testing.T) {
 // request is a line of the log of the API server.
 type request struct {
 	Verb, RequestURI, UserAgent string
-	User                        struct{ Username string }
-	ObjectRef                   struct{ Resource, Subresource, Namespace, Name string }
-	ResponseStatus              struct {
+	User                        struct {
+		Username string
+		Extra    map[string][]string
+	}
+	RequestReceivedTimestamp time.Time
+	ObjectRef                struct{ Resource, Subresource, Namespace, Name string }
+	ResponseStatus           struct {
 		Code            int
 		Reason, Message string
 	}

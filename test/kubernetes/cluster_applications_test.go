@@ -11,6 +11,7 @@ func (c *cluster) testApplications(t *testing.T) {
 	c.testApplication(t, "guestbook", "http://frontend/hostname", "http://redis-leader:6379/", "http://redis-follower:6379/")
 	c.testApplication(t, "bookinfo", "http://productpage:9080/hostname", "http://reviews.bookinfo.svc:9080/")
 	c.testApplication(t, "boutique", "http://frontend-external.boutique.svc.cluster.local/hostname", "http://redis-cart:6379")
+	c.testApplication(t, "platform", "http://"+nodeIP+":8880/hostname", "http://"+nodeIP+":9100/hostname")
 }
 
 // testApplication waits until all workloads of a file run, and requests URLs from inside of the namespace.

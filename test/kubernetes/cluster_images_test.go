@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -44,6 +45,8 @@ func (c *cluster) addClusterImages(t *testing.T) {
 		l.copy(t, "usr/local/bin/controlplane", 0o755, c.controlPlane)
 		l.file(t, "usr/local/bin/kube-proxy", 0o755, "#!/bin/sh\nexec /usr/local/bin/controlplane kube-proxy \"$@\"\n")
 		l.programs(t, "usr/sbin", "nft")
+		// Without names of protocols, nft prints numbers. A kube-proxy that starts again then removes all its Services.
+		l.file(t, "etc/protocols", 0o644, "tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n")
 	}))
 	r.image(t, "registry.k8s.io/coredns/coredns:v1.14.3", imageConfig{Entrypoint: []string{"/coredns"}},
 		stored(func(l *layer) { l.copy(t, "coredns", 0o755, filepath.Join(setting(t, "KUBERNETES_BIN"), "coredns")) }))
@@ -86,8 +89,11 @@ func (c *cluster) addApplications(t *testing.T, layers ...descriptor) {
 	}
 }
 
-// fullName adds the registry and the library of Docker to the name of an image.
+// fullName adds to the name of an image what it lacks: the registry and the library of Docker, and the tag.
 func fullName(name string) string {
+	if !strings.Contains(path.Base(name), ":") {
+		name += ":latest"
+	}
 	registry, rest, found := strings.Cut(name, "/")
 	switch {
 	case !found:

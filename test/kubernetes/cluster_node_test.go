@@ -1,6 +1,8 @@
 package kubernetes
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -39,7 +41,9 @@ func (c *cluster) testOutage(t *testing.T) {
 	c.rollout(t, "deployment/web")
 	pods := c.values(t, "app=web", ".metadata.uid")
 	before := c.node.records(t).live()
+	checkClients := c.clientsOfOutage(t)
 	c.server.end(t)
+	checkClients()
 	c.agent.end(t)
 	c.startAgent(t) // without an API server
 	c.startAPIServer(t)
@@ -57,4 +61,44 @@ func (c *cluster) testOutage(t *testing.T) {
 			t.Errorf("pod %s is gone: %v", uid, now)
 		}
 	}
+}
+
+// testNodeDeleted deletes the Node. As with a kubelet, it returns when the agent starts again, and the pods of the
+// deleted Node end.
+func (c *cluster) testNodeDeleted(t *testing.T) {
+	c = c.in(t, "node")
+	c.apply(t, "drain.yaml")
+	c.rollout(t, "deployment/web")
+	uid := c.must(t, "get", "node", nodeName, "-o", "jsonpath={.metadata.uid}")
+	before := c.values(t, "app=web", ".metadata.uid")
+	c.must(t, "delete", "node", nodeName)
+	c.must(t, "wait", "pod", "bare", "--for=delete", "--timeout", patience.String())
+	c.agent.end(t)
+	c.startAgent(t)
+	until(t, func() string {
+		c.agent.alive(t)
+		r := c.call(t, "", "get", "node", nodeName, "-o",
+			`jsonpath={.metadata.uid} {.status.conditions[?(@.type=="Ready")].status}`)
+		if now, ready, _ := strings.Cut(r.stdout, " "); now == "" || now == uid || ready != "True" {
+			return fmt.Sprintf("the node is not back: %s%s", r.stdout, r.stderr)
+		}
+		return ""
+	})
+	for _, workload := range []string{"daemonset/network", "daemonset/kube-proxy", "deployment/coredns"} {
+		c.rollout(t, "-n", "kube-system", workload)
+	}
+	c.rollout(t, "deployment/web")
+	for _, pod := range c.values(t, "app=web", ".metadata.uid") {
+		if slices.Contains(before, pod) {
+			t.Errorf("pod %s of the deleted node is still there", pod)
+		}
+	}
+	until(t, func() string {
+		for _, what := range c.node.records(t) {
+			if strings.HasPrefix(what, "node/bare") {
+				return "left: " + what
+			}
+		}
+		return ""
+	})
 }

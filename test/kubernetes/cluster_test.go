@@ -32,6 +32,8 @@ type cluster struct {
 	// controlPlane is the program with all of the control plane, and logs the directory of all logs.
 	controlPlane, logs string
 	images             *registry
+	// serverFlags and agentFlags are flags of the API server and of the agent that not all tests have.
+	serverFlags, agentFlags []string
 	*restartable
 }
 
@@ -54,15 +56,19 @@ func TestCluster(t *testing.T) {
 		run  func(t *testing.T)
 	}{
 		{"network", c.testNetwork}, // first, because other pods need the network
+		{"certificates", c.testCertificates},
 		{"services", c.testServices},
 		{"names", c.testNames},
 		{"access", c.testAccess},
+		{"identities", c.testIdentities},
 		{"deployment", c.testDeployment},
 		{"statefulset", c.testStatefulSet},
 		{"jobs", c.testJobs},
 		{"drain", c.testDrain},
 		{"applications", c.testApplications},
 		{"outage", c.testOutage},
+		{"node", c.testNodeDeleted},
+		{"rotation", c.testRotation}, // late, because it waits until certificates are old
 		{"refusals", c.testRefusals}, // last, because it reads the log of all requests
 	} {
 		if !t.Run(part.name, part.run) && part.name == "network" {
@@ -92,9 +98,28 @@ func startCluster(t *testing.T) *cluster {
 	c.addClusterImages(t)
 	c.images.serve(t)
 	c.node.startContainerd(t, c.logs)
-	c.startControlPlane(t)
-	c.startNode(t, clusterURL)
+	c.startControlPlane(t, filepath.Join(dir, "front-proxy"))
+	c.join(t)
+	t.Cleanup(func() { c.keepSystem(t) })
 	return c
+}
+
+// keepSystem stores the state of the system's pods and of the network with the logs of a failed test.
+func (c *cluster) keepSystem(t *testing.T) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	text := c.call(t, "", "get", "pods,events", "-n", "kube-system", "-o", "wide").stdout
+	for pod := range strings.FieldsSeq(c.call(t, "", "get", "pods", "-n", "kube-system", "-o", "name").stdout) {
+		r := c.call(t, "", "logs", "-n", "kube-system", pod, "--all-containers", "--prefix")
+		text += r.stdout + r.stderr
+	}
+	for _, command := range []string{"nft list ruleset", "ip address", "ip route"} {
+		out, _ := exec.Command("sh", "-c", command).CombinedOutput() //nolint:noctx // it is short
+		text += "$ " + command + "\n" + string(out)
+	}
+	write(t, filepath.Join(c.logs, "system.log"), text)
 }
 
 // program starts a program of the control plane.
@@ -104,13 +129,23 @@ func (c *cluster) program(name string, args ...string) *process {
 	return start(c.t, filepath.Join(c.logs, name+".log"), cmd)
 }
 
-// startControlPlane starts etcd, the API server, the controllers and the scheduler, each with its own certificate.
-func (c *cluster) startControlPlane(t *testing.T) {
+// startControlPlane starts etcd, the API server, the controllers and the scheduler, each with its own certificate. The
+// API server proves to servers that extend it who it is with certificates of a second authority.
+func (c *cluster) startControlPlane(t *testing.T, frontProxy string) {
 	t.Helper()
 	write(t, c.path("audit.yaml"), auditPolicy)
 	c.issue(t, "server", subject{"kube-apiserver", nil}, []net.IP{net.ParseIP(nodeIP), net.ParseIP("10.96.0.1")},
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
-	c.issue(t, "to-kubelet", subject{"kube-apiserver-kubelet-client", []string{"system:masters"}}, nil)
+	c.issue(t, "to-kubelet", subject{"kube-apiserver-kubelet-client", nil}, nil)
+	front := newAuthority(t, frontProxy)
+	front.issue(t, "client", subject{"front-proxy-client", nil}, nil)
+	c.serverFlags = []string{
+		"--enable-bootstrap-token-auth", "--kubelet-certificate-authority=" + c.path("ca.crt"),
+		"--proxy-client-cert-file=" + front.path("client.crt"), "--proxy-client-key-file=" + front.path("client.key"),
+		"--requestheader-client-ca-file=" + front.path("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+	}
 	c.kubectl = &kubectl{
 		program: setting(t, "KUBECTL_BIN"),
 		config:  c.kubeconfig(t, clusterURL, "admin", "kubernetes-admin", "system:masters"),
@@ -121,7 +156,8 @@ func (c *cluster) startControlPlane(t *testing.T) {
 		"--kubeconfig="+c.kubeconfig(t, clusterURL, "controllers", "system:kube-controller-manager"),
 		"--use-service-account-credentials", "--service-account-private-key-file="+c.path("sa.key"),
 		"--root-ca-file="+c.path("ca.crt"), "--cluster-signing-cert-file="+c.path("ca.crt"),
-		"--cluster-signing-key-file="+c.path("ca.key"), "--leader-elect=false", "--bind-address=127.0.0.1")
+		"--cluster-signing-key-file="+c.path("ca.key"), "--cluster-signing-duration="+signingDuration,
+		"--leader-elect=false", "--bind-address=127.0.0.1")
 	c.program("kube-scheduler", "--kubeconfig="+c.kubeconfig(t, clusterURL, "scheduler", "system:kube-scheduler"),
 		"--leader-elect=false", "--bind-address=127.0.0.1")
 }
@@ -129,16 +165,17 @@ func (c *cluster) startControlPlane(t *testing.T) {
 // startAPIServer starts the API server and waits until it is ready.
 func (c *cluster) startAPIServer(t *testing.T) {
 	t.Helper()
-	c.server = c.program("kube-apiserver",
-		"--etcd-servers=http://127.0.0.1:2379", "--bind-address="+nodeIP, "--advertise-address="+nodeIP,
+	c.server = c.program("kube-apiserver", append([]string{
+		"--etcd-servers=http://127.0.0.1:2379", "--bind-address=" + nodeIP, "--advertise-address=" + nodeIP,
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
-		"--client-ca-file="+c.path("ca.crt"), "--tls-cert-file="+c.path("server.crt"),
-		"--tls-private-key-file="+c.path("server.key"), "--service-cluster-ip-range="+serviceRange,
+		"--client-ca-file=" + c.path("ca.crt"), "--tls-cert-file=" + c.path("server.crt"),
+		"--tls-private-key-file=" + c.path("server.key"), "--service-cluster-ip-range=" + serviceRange,
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file="+c.path("sa.pub"), "--service-account-signing-key-file="+c.path("sa.key"),
-		"--kubelet-client-certificate="+c.path("to-kubelet.crt"), "--kubelet-client-key="+c.path("to-kubelet.key"),
+		"--service-account-key-file=" + c.path("sa.pub"), "--service-account-signing-key-file=" + c.path("sa.key"),
+		"--kubelet-client-certificate=" + c.path("to-kubelet.crt"), "--kubelet-client-key=" + c.path("to-kubelet.key"),
 		"--kubelet-preferred-address-types=InternalIP",
-		"--audit-policy-file="+c.path("audit.yaml"), "--audit-log-path="+filepath.Join(c.logs, "audit.log"))
+		"--audit-policy-file=" + c.path("audit.yaml"), "--audit-log-path=" + filepath.Join(c.logs, "audit.log"),
+	}, c.serverFlags...)...)
 	until(t, func() string {
 		c.server.alive(t)
 		if r := c.call(t, "", "get", "--raw", "/readyz"); r.stdout != "ok" {
@@ -148,17 +185,16 @@ func (c *cluster) startAPIServer(t *testing.T) {
 	})
 }
 
-// startNode starts podctl agent with the rights of a node, for an API server at an address. It waits until the Node is
-// registered.
-func (c *cluster) startNode(t *testing.T, server string) {
+// startNode starts podctl agent with its flags, and waits until the Node is registered.
+func (c *cluster) startNode(t *testing.T, flags ...string) {
 	t.Helper()
+	c.agentFlags = flags
 	conn, err := grpc.NewClient("unix://"+containerdSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	c.node.cri = runtimeapi.NewRuntimeServiceClient(conn)
-	c.kubeconfig(t, server, "node", nodeUser, "system:nodes")
 	if err = os.Mkdir(c.path("manifests"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -178,13 +214,15 @@ func (c *cluster) awaitRegistered(t *testing.T) {
 // startAgent starts podctl agent.
 func (c *cluster) startAgent(t *testing.T) {
 	t.Helper()
-	c.agent = start(c.t, filepath.Join(c.logs, "agent.log"), exec.Command(c.node.podctl, //nolint:noctx // a signal ends it
-		"agent", "--kubeconfig", c.path("node.conf"),
-		"--node-name", nodeName, "--node-ip", nodeIP, "--authorization-mode", "AlwaysAllow",
+	args := append([]string{
+		"agent", "--kubeconfig", c.path("node.conf"), "--node-name", nodeName, "--node-ip", nodeIP,
 		"--cluster-dns", "10.96.0.10", "--cluster-domain", "cluster.local",
-		"--runtime-endpoint", "unix://"+containerdSocket,
+		"--runtime-endpoint", "unix://" + containerdSocket,
 		// The images and the disk of the machine must not matter.
-		"--eviction=false", "--image-gc-high-threshold=100", c.path("manifests")))
+		"--eviction=false", "--image-gc-high-threshold=100", c.path("manifests"),
+	}, c.agentFlags...)
+	cmd := exec.Command(c.node.podctl, args...) //nolint:noctx // a signal ends it
+	c.agent = start(c.t, filepath.Join(c.logs, "agent.log"), cmd)
 }
 
 // in returns the cluster with a new namespace, in which kubectl works until the test ends. Then it checks that the node

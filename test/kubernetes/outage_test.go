@@ -82,7 +82,8 @@ func startOutage(t *testing.T) *outage {
 	o.issueAll(t)
 	o.start(t)
 	o.serveFaulty(t)
-	o.startNode(t, "https://"+faultyAddress)
+	o.kubeconfig(t, "https://"+faultyAddress, "node", nodeUser, "system:nodes")
+	o.startNode(t, "--authorization-mode", "AlwaysAllow")
 	return o
 }
 
