@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -176,6 +177,24 @@ func (d *Desired) RestartedAt() time.Time {
 		return at
 	}
 	return time.Time{}
+}
+
+// WithResources returns a pod with the resources of an earlier version, for each container that both have and for the pod
+// as a whole (kubelet: updatePodFromAllocation). It returns d if none differs.
+func WithResources(d *Desired, earlier *v1.Pod) *Desired {
+	with := *d
+	with.memo = nil
+	with.Pod = d.Pod.DeepCopy()
+	with.Pod.Spec.Resources = earlier.Spec.Resources.DeepCopy()
+	for _, ref := range Containers(with.Pod) {
+		if before, ok := FindContainer(earlier, ref.Name); ok {
+			ref.Resources = *before.Resources.DeepCopy()
+		}
+	}
+	if equality.Semantic.DeepEqual(&d.Pod.Spec, &with.Pod.Spec) {
+		return d
+	}
+	return &with
 }
 
 // AlsoRunning returns a copy that also has ephemeral containers added to the running pod. Use the copy to inspect the

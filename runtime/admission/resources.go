@@ -57,6 +57,17 @@ func requestsOf(pod *v1.Pod) v1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{})
 }
 
+// Shrinks reports whether an edit of a pod reduces one of its requests.
+func Shrinks(before, after *v1.Pod) bool {
+	was, is := requestsOf(before), requestsOf(after)
+	for name := range was {
+		if amount(name, is) < amount(name, was) {
+			return true
+		}
+	}
+	return false
+}
+
 // amount returns the amount of a resource in a list, for cpu in thousandths of a core.
 func amount(name v1.ResourceName, list v1.ResourceList) int64 {
 	quantity := list[name]

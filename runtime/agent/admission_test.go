@@ -241,6 +241,48 @@ func TestResourcesFreedDuringAPass(t *testing.T) {
 	}
 }
 
+// TestResourcesFreedByAnotherPod checks that a resize that waits gets another pass once another pod requests less or has
+// finished.
+func TestResourcesFreedByAnotherPod(t *testing.T) {
+	for name, frees := range map[string]func(p *passResult, smaller *podspec.Desired){
+		"nothing": nil,
+		"smaller": func(p *passResult, smaller *podspec.Desired) { p.pass.Pod, p.outcome.Desired = smaller, smaller },
+		"finished": func(p *passResult, _ *podspec.Desired) {
+			p.outcome.Input.Observed.Memory.Completion = &model.Completion{}
+		},
+	} {
+		l := newStill(t)
+		l.agent.admitter.settings = &admission.Settings{}
+		of := func(uid, cores string) *podspec.Desired {
+			d := l.manifest("one", "pod-"+uid, uid, 1)
+			d.Pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cores)}
+			return d
+		}
+		all := []*podspec.Desired{of("a", "1"), of("b", "2")}
+		l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: all})
+		due, _, _ := l.agent.reconciler.workers.Next(at(0))
+		if len(due) != 2 {
+			t.Fatalf("%d passes due", len(due))
+		}
+		l.agent.admitter.optionsFor("a", nil)
+		for i, d := range due {
+			made := &plan.Plan{}
+			if d.Ref.UID == "a" {
+				made.Holds = []plan.Hold{{Admission: true, Reason: "OutOfcpu"}}
+			}
+			p := &passResult{pass: d, outcome: &executor.Outcome{Plan: made, Desired: d.Pod, Input: &plan.Input{}}}
+			l.agent.reconciler.stored[d.Ref.UID] = Stored{Desired: asStored(all[i])}
+			if d.Ref.UID == "b" && frees != nil {
+				frees(p, of("b", "1"))
+			}
+			l.agent.handlePass(t.Context(), p)
+		}
+		if again, _, _ := l.agent.reconciler.workers.Next(at(2)); (len(again) == 1) != (frees != nil) {
+			t.Errorf("%s: %d passes due", name, len(again))
+		}
+	}
+}
+
 // TestAdmissionOrder checks the admission order: sources in their order, then pods by name, without admitted pods.
 func TestAdmissionOrder(t *testing.T) {
 	l := newStill(t)

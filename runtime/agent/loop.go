@@ -118,9 +118,13 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	a.admitter.handlePass(now, p)
 	a.evictor.handlePass(p)
 	made := cmp.Or(p.planned(), &plan.Plan{})
+	before := a.last[uid]
 	a.last[uid] = lastPass{
 		at: now, pod: p.pass.Pod, failure: p.failureText(), waiting: p.waiting(),
-		rejection: made.Rejection, eviction: made.Eviction, idle: p.idle(a.last[uid].idle), found: found,
+		rejection: made.Rejection, eviction: made.Eviction, idle: p.idle(before.idle), found: found,
+	}
+	if a.last[uid].idle && !before.idle {
+		a.admitter.wakeWaiting(now)
 	}
 	switch {
 	case p.superseded():
@@ -154,8 +158,12 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 		switch {
 		case p.err != nil, !known:
 			a.reader.readAfterPass(p.pass.Pod)
+		case made.PendingResize != nil:
+			a.reconciler.recordApplied(p.pod())
 		case !made.Refused():
-			a.reconciler.recordApplied(p.pass.Pod)
+			if a.reconciler.recordApplied(p.pass.Pod) {
+				a.admitter.wakeWaiting(now)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/owner"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -299,13 +300,16 @@ func (r *reconciler) warnings(uid types.UID) (warnings []executor.PodWarning) {
 	return warnings
 }
 
-// recordApplied records a pod that a pass has applied.
-func (r *reconciler) recordApplied(d *podspec.Desired) {
+// recordApplied records a pod that a pass has applied. It reports whether the pod requests fewer resources than before
+// (kubelet: HandlePodReconcile).
+func (r *reconciler) recordApplied(d *podspec.Desired) (shrinks bool) {
 	s, known := r.stored[d.Pod.UID]
-	if known && !s.Deleting && s.Desired.Owner == d.Owner && s.Desired.SameManifest(d) {
-		return
+	if known && !s.Deleting && s.Desired.Owner == d.Owner && s.Desired.SameManifest(d) &&
+		(!d.FromCluster() || s.Desired.Pod.Generation == d.Pod.Generation) {
+		return false
 	}
 	r.stored[d.Pod.UID] = Stored{Desired: asStored(d)}
+	return known && admission.Shrinks(s.Desired.Pod, d.Pod)
 }
 
 // ownerOf returns the source of a pod. It is empty for a pod that was applied by hand.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -32,8 +33,9 @@ type checkpointer struct {
 	checkpoint *state.Checkpoint
 	// closed is set once all steps have ended.
 	closed bool
-	// written is set once the pass has changed the stored checkpoint.
-	written bool
+	// written is set once the pass has changed the stored checkpoint. resized is set if the record of a resize has
+	// changed after the steps.
+	written, resized bool
 }
 
 // begin records the intended changes before the first step.
@@ -97,9 +99,13 @@ func (x *checkpointer) beginSync() error {
 		x.noteInFlight(before)
 		x.notePendingRestarts()
 	}
+	pending := c.PendingResize
+	resizer{x}.begin(before)
 	adopted, judged := !maps.Equal(c.Adopted, x.plan.Adopted), c.Rejection != x.plan.Rejection
+	judged = judged || !equality.Semantic.DeepEqual(pending, c.PendingResize)
 	c.Adopted, c.Rejection = x.plan.Adopted, x.plan.Rejection
-	isSame := c.Applied != nil && c.Applied.SameAs(x.desired) && slices.Equal(c.Applied.Shared, x.desired.Shared)
+	isSame := before != nil && c.Applied.SameAs(x.desired) && slices.Equal(c.Applied.Shared, x.desired.Shared) &&
+		(!x.desired.FromCluster() || before.Generation == x.desired.Pod.Generation)
 	if isSame && c.Deletion == nil {
 		// The plan and --all compare with the file that was applied last, even if an earlier file has the same content.
 		// podctl's own copy may be older than the set that the pod now belongs to.
@@ -209,7 +215,7 @@ func (x *checkpointer) remember(r *results) error {
 		return nil
 	}
 	held, turned := x.noteHolds(), x.noteConditions()
-	if len(x.plan.Steps) == 0 && !held && !turned && !x.completes() {
+	if len(x.plan.Steps) == 0 && !held && !turned && !x.resized && !x.completes() {
 		return nil
 	}
 	x.noteCompletion()

@@ -256,6 +256,9 @@ func lasting(ctx context.Context) (own context.Context, end func()) {
 func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	r := &x.schedule.results
 	outcome := &Outcome{Plan: x.plan, Failed: slices.Concat(r.failed, r.refused), Skipped: r.skipped}
+	if x.opts.Debug == nil {
+		resizer{x.checkpoint}.end(r)
+	}
 	written := make(chan struct{})
 	go func() {
 		defer close(written)

@@ -92,9 +92,14 @@ func recordDone(r *events.Recorder, ev *Event) {
 		r.Normal(ev.Time, "Created", s.Container, "Container created")
 		r.Normal(ev.Time, "Started", s.Container, "Container started")
 	case plan.UpdateContainer, plan.UpdatePod:
-		r.Normal(ev.Time, "ResizeCompleted", s.Container, s.Message)
+		if !inCluster(r) {
+			r.Normal(ev.Time, "ResizeCompleted", s.Container, s.Message)
+		}
 	}
 }
+
+// inCluster reports whether the API server owns the pod.
+func inCluster(r *events.Recorder) bool { return r.Pod != nil && r.Pod.FromCluster() }
 
 // recordFailure records a failure with the kubelet's message. It ignores state changes and canceled steps, unless a
 // container was stopped.
@@ -104,6 +109,9 @@ func recordFailure(r *events.Recorder, ev *Event) {
 		return
 	}
 	s := ev.Step
+	if resizes(s) && inCluster(r) {
+		return // resizer records it.
+	}
 	switch s.Kind { //nolint:exhaustive // the others are recorded like those of containers
 	case plan.RunSandbox:
 		r.Warning(ev.Time, "FailedCreatePodSandBox", "", "Failed to create pod sandbox: "+cri.Raw(step.Err))
@@ -176,6 +184,8 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 	}
 	for i := range p.Holds {
 		switch h := &p.Holds[i]; {
+		case h.Resize != nil: // resizer records it.
+			continue
 		case h.Admission:
 			r.WarningOnce(at, rejectedAt(p), string(h.Reason), "", statusText(h))
 			continue

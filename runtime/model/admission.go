@@ -31,3 +31,20 @@ type Admitted struct {
 	// Terminating reports whether the pod is being deleted.
 	Terminating bool
 }
+
+// PendingResize explains why a resize waits (kubelet: SetPodResizePendingCondition).
+type PendingResize struct {
+	// Reason is that of the failed admission check. Message is the kubelet's text.
+	Reason  Reason `json:"reason"`
+	Message string `json:"message"`
+	// Generation is metadata.generation of the version that asks for the resize.
+	Generation int64 `json:"generation"`
+}
+
+// Resizing is a resize that was admitted (kubelet: SetPodResizeInProgressCondition).
+type Resizing struct {
+	// Generation is metadata.generation of the version whose resources were admitted.
+	Generation int64 `json:"generation"`
+	// Error is the kubelet's text of the last failure; empty without one.
+	Error string `json:"error,omitempty"`
+}

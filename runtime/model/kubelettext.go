@@ -1,8 +1,11 @@
 package model
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // KubeletError is an error with a different text in a kubelet. A pod's status and events use the kubelet's text,
@@ -40,4 +43,35 @@ func KubeletText(err error) string {
 		return w.KubeletText()
 	}
 	return ""
+}
+
+// resizeSummary is the content of the kubelet's events of resizes (kubelet: podResourceSummary).
+type resizeSummary struct {
+	InitContainers []resizedContainer `json:"initContainers,omitempty"`
+	Containers     []resizedContainer `json:"containers,omitempty"`
+	Generation     int64              `json:"generation"`
+	Error          string             `json:"error,omitempty"`
+}
+
+type resizedContainer struct {
+	Name      string                  `json:"name"`
+	Resources v1.ResourceRequirements `json:"resources,omitempty"` //nolint:modernize // a kubelet prints it always
+}
+
+// ResizeText returns the kubelet's text of an event of a resize (kubelet: podResizeMessage).
+func ResizeText(what string, spec *v1.PodSpec, generation int64, failure string) string {
+	summary := resizeSummary{Generation: generation, Error: failure}
+	for i := range spec.InitContainers {
+		c := &spec.InitContainers[i]
+		summary.InitContainers = append(summary.InitContainers, resizedContainer{c.Name, c.Resources})
+	}
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		summary.Containers = append(summary.Containers, resizedContainer{c.Name, c.Resources})
+	}
+	text, err := json.Marshal(summary)
+	if err != nil {
+		return what
+	}
+	return what + ": " + string(text)
 }

@@ -45,6 +45,11 @@ type Memory struct {
 	Adopted map[string]string `json:"adopted,omitempty"`
 	// Actuated holds the cpu and memory applied last; nil if unknown.
 	Actuated *Actuated `json:"actuated,omitempty"`
+	// PendingResize is the resize of a pod of the API server that does not fit yet; nil if there is none. Applied then
+	// has the earlier resources.
+	PendingResize *PendingResize `json:"pendingResize,omitempty"`
+	// Resizing is the resize of a pod of the API server that was admitted and has not ended; nil if there is none.
+	Resizing *Resizing `json:"resizing,omitempty"`
 	// Conditions are the conditions of the pod with their last changes, recorded by a process that watches the pod;
 	// empty without one.
 	Conditions map[v1.PodConditionType]Transition `json:"conditions,omitempty"`

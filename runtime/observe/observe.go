@@ -254,7 +254,7 @@ func resolveInFlight(s *snapshot.Pod) {
 
 // Input observes a pod and returns the input of a plan, and its snapshot. It returns an error for a pod that was
 // applied to another runtime. The pod gets the current stored objects that its manifest does not contain. If an edit is
-// not admitted, the input is for the pod as it was applied.
+// not admitted, the input is for the version that keeps running.
 func (o *Observer) Input(
 	ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options,
 ) (*plan.Input, *snapshot.Pod, error) {
@@ -279,13 +279,12 @@ func (o *Observer) Input(
 	if in.Observed.Others, err = o.Others(ref); err != nil {
 		return nil, nil, err
 	}
-	hold := in.Refused()
+	hold, kept := in.Refused()
 	if hold == nil {
 		return in, s, nil
 	}
-	before := *s.Checkpoint.Applied
 	opts.Admission, opts.Refused = nil, hold
-	return o.Input(ctx, ref, &before, opts)
+	return o.Input(ctx, ref, kept, opts)
 }
 
 // addConditions adds the conditions of a pod of the API server in the API. A plan depends on them only if the pod has

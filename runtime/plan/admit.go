@@ -42,18 +42,23 @@ type verdict struct {
 	refused bool
 }
 
-// Refused returns why an edit of a pod is not admitted. The pod then keeps running as applied. Refused returns nil if
-// the edit is admitted, and for a pod that is rejected as a whole.
-func (in *Input) Refused() *Hold {
+// Refused returns why an edit of a pod is not admitted, and the version of the pod that keeps running: the applied one,
+// or for a resize of a pod of the API server the edited one with the applied resources. The hold is nil if the edit is
+// admitted, and for a pod that is rejected as a whole.
+func (in *Input) Refused() (*Hold, *podspec.Desired) {
 	if !in.NeedsAdmission() {
-		return nil
+		return nil, nil
 	}
 	_, v := in.admit()
 	if !v.refused {
-		return nil
+		return nil, nil
 	}
-	v.hold.Unapplied = false // The pod that keeps running is the applied one.
-	return v.hold
+	v.hold.Unapplied = false
+	if v.hold.Resize != nil {
+		return v.hold, podspec.WithResources(in.Desired, in.Observed.Memory.Applied.Pod)
+	}
+	applied := *in.Observed.Memory.Applied
+	return v.hold, &applied
 }
 
 // NeedsAdmission reports whether the pod, or an edit of it, must be admitted. The plan then depends on other pods.
@@ -101,6 +106,8 @@ func (a *admitter) judge() verdict {
 		return a.newPod()
 	case applied == nil, same:
 		return verdict{}
+	case a.Desired.FromCluster():
+		return a.editedInCluster(applied.Pod)
 	}
 	return a.edited(applied.Pod, runs)
 }
@@ -129,16 +136,41 @@ func (a *admitter) edited(before *v1.Pod, runs bool) verdict {
 	case terminating != nil:
 		return verdict{hold: holdUntilGone(terminating, found), refused: true}
 	case runs:
-		return verdict{hold: &Hold{
-			Reason:    found.Reason,
-			Message:   found.Message + "; the edit is not applied, and the pod continues unchanged",
-			Status:    found.Message,
-			Blocking:  true,
-			Admission: true,
-			Unapplied: true,
-		}, refused: true}
+		return verdict{hold: holdEdit(found, "the edit is not applied, and the pod continues unchanged"), refused: true}
 	}
 	return a.reject(found)
+}
+
+// editedInCluster admits the additional demand of a resize. If it does not fit, the pod gets all other edits. Nothing
+// else in an edit is checked, except for fields that podctl does not support (kubelet: HandlePodUpdates,
+// handlePodResourcesResize).
+func (a *admitter) editedInCluster(before *v1.Pod) verdict {
+	if found := admission.Unsupported(a.Desired.Pod, before); found != nil {
+		return verdict{hold: holdEdit(found, "the edit is not applied, and the pod continues unchanged"), refused: true}
+	}
+	if a.how == nil || podspec.WithResources(a.Desired, before) == a.Desired {
+		return verdict{}
+	}
+	found := a.check(a.Desired, before, a.Observed.Others)
+	if found == nil {
+		return verdict{}
+	}
+	hold, pod := holdEdit(found, "the resize waits, and the pod keeps its resources"), a.Desired.Pod
+	hold.Resize = &model.PendingResize{Reason: found.Reason, Message: found.Message, Generation: pod.Generation}
+	hold.Status = model.ResizeText("Pod resize "+string(found.Reason), &pod.Spec, pod.Generation, found.Message)
+	return verdict{hold: hold, refused: true}
+}
+
+// holdEdit holds an edit. The text describes the effect.
+func holdEdit(found *model.Rejection, effect string) *Hold {
+	return &Hold{
+		Reason:    found.Reason,
+		Message:   found.Message + "; " + effect,
+		Status:    found.Message,
+		Blocking:  true,
+		Admission: true,
+		Unapplied: true,
+	}
 }
 
 // reject rejects the pod. If it was rejected before for the same reason, the earlier rejection stays.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
@@ -208,9 +209,12 @@ func TestRejectionMessage(t *testing.T) {
 func TestRefusedEdits(t *testing.T) {
 	before := sized(t, "web", "2")
 	b := newBench(sized(t, "web", "3")).others(sized(t, "other", "2")).runs(before)
-	hold := b.input().Refused()
+	hold, kept := b.input().Refused()
 	if hold == nil || hold.Unapplied || !strings.HasSuffix(hold.Message, "; the edit is not applied, and the pod continues unchanged") {
 		t.Fatalf("%+v", hold)
+	}
+	if !kept.SameManifest(before) {
+		t.Error("another version keeps running")
 	}
 	in := b.input()
 	in.Desired, in.Options = before, Options{Refused: hold}
@@ -227,9 +231,57 @@ func TestRefusedEdits(t *testing.T) {
 		"one that fits": newBench(before).input(),
 		"deleted pod":   {Options: Options{Admission: b.how}},
 	} {
-		if hold := other.Refused(); hold != nil {
+		if hold, _ := other.Refused(); hold != nil {
 			t.Errorf("%s: %+v", name, hold)
 		}
+	}
+}
+
+// TestRefusedResizes checks that a resize of a pod of the API server that does not fit waits: the pod keeps its resources
+// and gets all other edits. Edits of other fields are not admitted again, and a pod that does not run is not rejected.
+func TestRefusedResizes(t *testing.T) {
+	inAPI := func(cores, image string, generation int64) *podspec.Desired {
+		d := podspectest.FromAPI(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: web-0000-0000}\nspec:\n"+
+			"  containers: [{name: a, image: '"+image+"', resources: {requests: {cpu: "+cores+"}}}]\n")
+		d.Pod.Generation = generation
+		return d
+	}
+	before := inAPI("2", "i:1", 1)
+	b := newBench(inAPI("3", "i:2", 2)).others(sized(t, "other", "2")).runs(before)
+	for _, state := range []model.ContainerState{model.Running, model.Exited} {
+		b.Containers[0].State = state
+		in := b.input()
+		hold, kept := in.Refused()
+		if hold == nil {
+			t.Fatalf("%s: the resize does not wait", state)
+		}
+		const message = "Node didn't have enough resource: cpu, requested: 3000, used: 2000, capacity: 4000"
+		want := &model.PendingResize{Reason: "OutOfcpu", Message: message, Generation: 2}
+		if diff := cmp.Diff(want, hold.Resize); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", state, diff)
+		}
+		event := `Pod resize OutOfcpu: {"containers":[{"name":"a","resources":{"requests":{"cpu":"3"}}}],"generation":2,"error":"` +
+			message + `"}`
+		if hold.Status != event {
+			t.Errorf("%s: event %s", state, hold.Status)
+		}
+		if !kept.SameManifest(inAPI("2", "i:2", 0)) || kept.Pod.Generation != 2 {
+			t.Errorf("%s: the pod that continues is %+v", state, kept.Pod)
+		}
+		in.Desired, in.Options = kept, Options{Refused: hold}
+		if p := Make(in); p.PendingResize != hold.Resize || len(p.Record)+len(p.Steps) == 0 || p.Rejection != nil {
+			t.Errorf("%s: %+v", state, p)
+		}
+		in.Desired, in.Options, in.Observed.Memory.PendingResize = before, Options{}, hold.Resize
+		if p := Make(in); p.PendingResize != nil {
+			t.Errorf("%s: the resize waits although it was taken back", state)
+		}
+	}
+	b.Capacity = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
+	b.Desired = inAPI("2", "i:2", 2)
+	b.Desired.Pod.Labels = map[string]string{v1.LabelOSStable: "windows"}
+	if hold, _ := b.input().Refused(); hold != nil {
+		t.Errorf("an edit of other fields: %+v", hold)
 	}
 }
 

@@ -20,6 +20,8 @@ func Make(in *Input) *Plan {
 		ObservedAt: in.Now,
 		Rejection:  in.Observed.Memory.Rejection,
 		Eviction:   in.Observed.Memory.Eviction,
+
+		PendingResize: in.Observed.Memory.PendingResize,
 	}
 	switch evicted := in.evicted(); {
 	case in.Desired == nil:
@@ -71,8 +73,11 @@ func (p *Plan) decideOn(in *Input) {
 	} else {
 		d.holds = []Hold{*v.hold}
 	}
+	if !in.Desired.Stored {
+		p.PendingResize = nil
+	}
 	if in.Options.Refused != nil {
-		d.holds = append(d.holds, *in.Options.Refused)
+		d.holds, p.PendingResize = append(d.holds, *in.Options.Refused), in.Options.Refused.Resize
 	}
 	p.Rejection, p.Eviction = v.rejection, nil
 	p.fill(pod, &in.Options, d)

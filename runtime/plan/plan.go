@@ -50,8 +50,8 @@ type Options struct {
 	KeepBasis bool
 	// Admission admits the pod as a kubelet does; nil admits every pod.
 	Admission *Admission
-	// Refused is the hold of an edit that was not admitted; nil if there is none. The desired pod is then the pod
-	// before the edit.
+	// Refused is the hold of an edit that was not admitted; nil if there is none. The desired pod is then the version
+	// that keeps running.
 	Refused *Hold
 	// Stop stops the pod until another pass starts it again: containers and sandboxes end, their records stay, and
 	// nothing starts.
@@ -112,6 +112,8 @@ type Plan struct {
 	Found map[string]*v1.ResourceRequirements `json:"-"`
 	// Rejection is recorded for a pod that is not admitted; nil if it is admitted.
 	Rejection *model.Rejection `json:"-"`
+	// PendingResize is recorded for a pod of the API server with a resize that waits; nil if there is none.
+	PendingResize *model.PendingResize `json:"-"`
 	// Eviction is recorded for an evicted pod; nil if it is not evicted.
 	Eviction *model.Eviction `json:"-"`
 	// End is recorded for a pod that its source is deleting; nil for other pods. Its field Done is as it will be once
@@ -176,6 +178,8 @@ type Hold struct {
 	MissingObject bool `json:"-"`
 	// Admission reports whether the pod, or an edit of it, was not admitted.
 	Admission bool `json:"-"`
+	// Resize is the resize of a pod of the API server that waits; nil for other holds.
+	Resize *model.PendingResize `json:"-"`
 	// Evicted reports whether the pod is evicted.
 	Evicted bool `json:"-"`
 	// Unapplied reports whether the manifest does not count as applied because nothing has been decided yet.

@@ -16,8 +16,6 @@ type Cluster struct {
 	// Conditions are the conditions of the pod in the API. The readiness gates refer to them. If nil, they are unknown
 	// here.
 	Conditions []v1.PodCondition
-	// Waiting is the resize that podctl cannot make; nil if there is none.
-	Waiting *PendingResize
 }
 
 // ClusterOf returns the state of a pod of the API server on this machine; nil for another pod.
@@ -26,15 +24,6 @@ func ClusterOf(d *podspec.Desired) *Cluster {
 		return nil
 	}
 	return &Cluster{Generation: d.Pod.Generation}
-}
-
-// PendingResize explains why a resize is not made (kubelet: SetPodResizePendingCondition).
-type PendingResize struct {
-	// Infeasible reports that the node can never make it. Otherwise it waits for resources.
-	Infeasible bool
-	Message    string
-	// Generation is metadata.generation of the version that asks for it.
-	Generation int64
 }
 
 // apiConditions returns the conditions of the pod in the API, and whether they are known. A pod of another source has
@@ -62,31 +51,41 @@ func addCluster(p *Pod, s *v1.PodStatus) {
 }
 
 // resizeConditions returns the conditions of a resize that is not complete. A finished pod has none (kubelet:
-// determinePodResizeStatus).
+// determinePodResizeStatus). The reason Infeasible does not occur: a kubelet has it only for static CPU or memory
+// managers, swap and disabled features.
 func resizeConditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
 	if s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed {
 		return nil
 	}
 	var conditions []v1.PodCondition
-	if w := p.cluster.Waiting; w != nil {
+	if w := p.Observed.Memory.PendingResize; w != nil {
 		c := trueCondition(v1.PodResizePending)
 		c.Reason, c.Message, c.ObservedGeneration = v1.PodReasonDeferred, w.Message, w.Generation
-		if w.Infeasible {
-			c.Reason = v1.PodReasonInfeasible
-		}
 		conditions = append(conditions, c)
 	}
-	if resizing(p) {
-		conditions = append(conditions, trueCondition(v1.PodResizeInProgress))
+	if Resizing(p) {
+		c := trueCondition(v1.PodResizeInProgress)
+		if r := p.Observed.Memory.Resizing; r != nil {
+			c.ObservedGeneration = r.Generation
+			if r.Error != "" {
+				c.Reason, c.Message = v1.PodReasonError, r.Error
+			}
+		}
+		conditions = append(conditions, c)
 	}
 	return conditions
 }
 
-// resizing reports whether a running container does not have the applied cpu and memory yet.
-func resizing(p *Pod) bool {
+// Resizing reports whether a running container, or the pod, does not have the applied cpu and memory yet (kubelet:
+// IsPodResizeInProgress).
+func Resizing(p *Pod) bool {
 	actuated := p.Observed.Memory.Actuated
 	if actuated == nil || p.Active == "" {
 		return false
+	}
+	if own := p.Manifest.Spec.Resources; own != nil && actuated.Pod != nil &&
+		(differ(own.Requests, actuated.Pod.Requests) || differ(own.Limits, actuated.Pod.Limits)) {
+		return true
 	}
 	return slices.ContainsFunc(Lasting(p.Manifest), func(ref podspec.ContainerRef) bool {
 		c := p.Current(ref.Name)

@@ -100,6 +100,9 @@ func TestResizeConditions(t *testing.T) {
 	check := func(name string, c *Cluster, want ...string) {
 		t.Helper()
 		s := inCluster(w, c)
+		if c != nil && s.AllocatedResources.Cpu().String() != "100m" {
+			t.Errorf("%s: the pod has %s", name, s.AllocatedResources.Cpu())
+		}
 		if diff := cmp.Diff(want, resizes(&s)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", name, diff)
 		}
@@ -110,11 +113,31 @@ func TestResizeConditions(t *testing.T) {
 	check("the container has less", &Cluster{}, "PodResizeInProgress True")
 	check("no cluster", nil)
 	w.Memory.Actuated = cpu("100m")
-	check("it waits", &Cluster{Waiting: &PendingResize{Message: "no room"}}, "PodResizePending True Deferred no room")
-	check("it never fits", &Cluster{Waiting: &PendingResize{Infeasible: true, Message: "no"}},
-		"PodResizePending True Infeasible no")
-	w.Memory.Actuated, w.Containers[0].State = cpu("50m"), model.Exited
+	w.Memory.PendingResize = &model.PendingResize{Message: "no room", Generation: 3}
+	check("it waits", &Cluster{}, "PodResizePending True Deferred no room")
+	w.Memory.Actuated, w.Memory.Resizing = cpu("50m"), &model.Resizing{Generation: 2, Error: "too small"}
+	check("one waits, and an earlier one fails", &Cluster{Generation: 4},
+		"PodResizePending True Deferred no room", "PodResizeInProgress True Error too small")
+	s := inCluster(w, &Cluster{Generation: 4})
+	if a, b := s.Conditions[0].ObservedGeneration, s.Conditions[1].ObservedGeneration; a != 3 || b != 2 {
+		t.Errorf("the conditions have the generations %d and %d", a, b)
+	}
+	w.Memory.PendingResize, w.Containers[0].State = nil, model.Exited
 	check("it does not run", &Cluster{})
-	w.Memory.Eviction = &model.Eviction{}
-	check("the pod has failed", &Cluster{Waiting: &PendingResize{}})
+	w.Memory.Eviction, w.Memory.PendingResize = &model.Eviction{}, &model.PendingResize{}
+	check("the pod has failed", &Cluster{})
+}
+
+// TestPodLevelResize checks that a pod whose own resources are not applied yet is being resized.
+func TestPodLevelResize(t *testing.T) {
+	w := web(t, "  resources: {limits: {cpu: \"2\"}}\n  containers: [{name: app, image: i:1}]\n")
+	w.Sandbox("s0", 0, model.SandboxReady).States("app=Running")
+	for limit, want := range map[string]int{"2": 0, "1": 1} {
+		w.Memory.Actuated = &model.Actuated{Pod: &v1.ResourceRequirements{
+			Limits: amounts("cpu=" + limit), Requests: amounts("cpu=2"),
+		}}
+		if s := inCluster(w, &Cluster{}); len(resizes(&s)) != want {
+			t.Errorf("limit %s: %v", limit, resizes(&s))
+		}
+	}
 }

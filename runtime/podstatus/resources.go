@@ -18,7 +18,8 @@ const (
 )
 
 // addResources adds the allowed and the effective resources of a container, its user and its mounts (kubelet:
-// convertToAPIContainerStatuses).
+// convertToAPIContainerStatuses). The allowed resources of a pod of the API server are those of its manifest, also while
+// a resize is in progress.
 func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
 	s.VolumeMounts = r.volumeMounts(ref.Container)
 	c := r.newestStarted(ref.Name)
@@ -27,6 +28,9 @@ func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef)
 	}
 	allocated := r.allocated(ref)
 	s.AllocatedResources = allocated.Requests
+	if r.cluster != nil {
+		s.AllocatedResources = ref.Resources.DeepCopy().Requests
+	}
 	s.Resources = &allocated
 	s.User = c.User
 	if c.State == model.Running {
@@ -96,15 +100,19 @@ func (r *reporter) recursiveMode(mode *v1.RecursiveReadOnlyMode) v1.RecursiveRea
 func (r *reporter) addPodResources(s *v1.PodStatus) {
 	pod := r.allocatedPod()
 	s.AllocatedResources = resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	actuated := s.AllocatedResources
+	if r.cluster != nil {
+		s.AllocatedResources = resourcehelper.PodRequests(r.Manifest, resourcehelper.PodResourcesOptions{})
+	}
 	s.Resources = &v1.ResourceRequirements{}
 	if own := pod.Spec.Resources; own != nil {
 		s.Resources = own.DeepCopy()
 	}
 	if s.Phase == v1.PodRunning {
-		r.addPodInForce(s.Resources, pod, s.AllocatedResources)
+		r.addPodInForce(s.Resources, pod, actuated)
 		return
 	}
-	s.Resources.Requests = s.AllocatedResources.DeepCopy()
+	s.Resources.Requests = actuated.DeepCopy()
 	s.Resources.Limits = resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})
 }
 

@@ -26,6 +26,8 @@ type container struct {
 	graceful bool
 	// written is the size of its writable layer in bytes.
 	written uint64
+	// memory is the memory that it uses in bytes.
+	memory uint64
 }
 
 // CreateContainer creates a container that does not run yet.
@@ -194,7 +196,7 @@ func (s *runtimeService) ListContainers(
 	return reply, nil
 }
 
-// ListContainerStats returns containers with the size of their writable layers. Those that run have zero usage.
+// ListContainerStats returns containers with the size of their writable layers. Those that run have no usage of cpu, and that of UseMemory.
 func (s *runtimeService) ListContainerStats(
 	_ context.Context, r *runtimeapi.ListContainerStatsRequest,
 ) (*runtimeapi.ListContainerStatsResponse, error) {
@@ -216,6 +218,9 @@ func (s *runtimeService) ListContainerStats(
 		}, WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: c.written}}}
 		if c.status.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 			one.Cpu, one.Memory = &runtimeapi.CpuUsage{}, &runtimeapi.MemoryUsage{}
+			if c.memory > 0 {
+				one.Memory.UsageBytes = &runtimeapi.UInt64Value{Value: c.memory}
+			}
 		}
 		reply.Stats = append(reply.Stats, one)
 	}

@@ -35,6 +35,11 @@ func (s *Server) Write(name string, bytes uint64) {
 	s.named(name, func(c *container) { c.written = bytes })
 }
 
+// UseMemory sets the memory that a running container uses, in bytes.
+func (s *Server) UseMemory(name string, bytes uint64) {
+	s.named(name, func(c *container) { c.memory = bytes })
+}
+
 // Lose removes all records of a container, as if by another program.
 func (s *Server) Lose(name string) {
 	s.named(name, func(c *container) { delete(s.containers, c.status.GetId()) })

@@ -25,9 +25,9 @@ func (r Recording) Plan(_ context.Context, desired *podspec.Desired, opts plan.O
 	}
 	in := s.Input(ref, desired, opts)
 	in.Observed.Others = r.others(ref)
-	if hold := in.Refused(); hold != nil {
+	if hold, kept := in.Refused(); hold != nil {
 		opts.Admission, opts.Refused = nil, hold
-		in = s.Input(ref, s.Checkpoint.Applied, opts)
+		in = s.Input(ref, kept, opts)
 	}
 	return planfile.Make(in), nil
 }

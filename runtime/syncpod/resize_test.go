@@ -1,0 +1,97 @@
+package syncpod
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// TestResizesInCluster checks the life of resizes of a pod of the API server: one that fits, one that waits, and one that
+// would need less memory than the container uses. The events are those of a kubelet.
+func TestResizesInCluster(t *testing.T) {
+	l := newLabOn(t, criconfig.Node{Name: "node", Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}, "i:1")
+	resized := func(generation int64, cores, memory string) *podspec.Desired {
+		d := podspectest.FromAPI(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: web-0000-0000}\nspec:\n"+
+			"  terminationGracePeriodSeconds: 1\n  containers: [{name: a, image: 'i:1', "+
+			"resources: {requests: {cpu: "+cores+"}, limits: {memory: "+memory+"}}}]\n")
+		d.Pod.Generation = generation
+		return d
+	}
+	opts := admits()
+	opts.ClusterPods = true
+	for _, c := range []struct {
+		name                string
+		generation          int64
+		cores, memory       string
+		steps, applied, now string
+		fails               bool
+	}{
+		{"new", 1, "1", "64Mi", "StartContainer", "1", "", false},
+		{"fits", 2, "2", "64Mi", "UpdateContainer", "2", "", false},
+		{"does not fit", 3, "9", "64Mi", "", "2", "waits 3", false},
+		{"still does not fit", 3, "9", "64Mi", "", "2", "waits 3", false},
+		{"another one does not fit", 4, "8", "64Mi", "", "2", "waits 4", false},
+		{"taken back", 5, "2", "64Mi", "", "2", "", false},
+		{"too little memory", 6, "2", "1Mi", "UpdateContainer", "2", "resizes 6", true},
+		{"enough memory", 7, "2", "32Mi", "UpdateContainer", "2", "", false},
+	} {
+		d := resized(c.generation, c.cores, c.memory)
+		outcome, err := l.Apply(t.Context(), d, opts)
+		if err != nil || (outcome.Err() != nil) != c.fails || !strings.Contains(kinds(outcome.Plan), c.steps) {
+			t.Fatalf("%s: %v, %v, %s", c.name, err, outcome.Err(), kinds(outcome.Plan))
+		}
+		l.server.UseMemory("a", 8<<20)
+		j, err := l.layout.Pod(d.Pod.UID).Checkpoint().Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied := j.Applied.Pod
+		if got := applied.Spec.Containers[0].Resources.Requests.Cpu().String(); got != c.applied || applied.Generation != c.generation {
+			t.Errorf("%s: generation %d with %s is applied", c.name, applied.Generation, got)
+		}
+		if got := resizeOf(&j.Memory); got != c.now {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+	h, err := l.layout.Pod("web-0000-0000").History().Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range h.Events {
+		if text, _, found := strings.Cut(e.Message, ": {"); found {
+			got = append(got, fmt.Sprint(e.Reason, " ", text, " ", max(1, e.Count)))
+		}
+	}
+	want := []string{
+		"ResizeStarted Pod resize started 1", "ResizeCompleted Pod resize completed 1",
+		"ResizeDeferred Pod resize OutOfcpu 1", "ResizeDeferred Pod resize OutOfcpu 1",
+		"ResizeStarted Pod resize started 1", "ResizeError Pod resize error 1",
+		"ResizeStarted Pod resize started 1", "ResizeCompleted Pod resize completed 1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got)\n%s", diff)
+	}
+}
+
+// resizeOf describes the resize of a pod.
+func resizeOf(m *model.Memory) string {
+	switch {
+	case m.PendingResize != nil:
+		return fmt.Sprint("waits ", m.PendingResize.Generation)
+	case m.Resizing != nil && strings.HasPrefix(m.Resizing.Error, "cannot decrease memory limits: "):
+		return fmt.Sprint("resizes ", m.Resizing.Generation)
+	case m.Resizing != nil:
+		return "resizes: " + m.Resizing.Error
+	}
+	return ""
+}
