@@ -19,6 +19,7 @@ TAGS := grpcnotrace,no_gogo
 GOLANGCI_LINT_VERSION := v2.15.0
 CONTAINERD2_VERSION := v2.4.2
 COREDNS_VERSION := v1.14.3
+METRICS_SERVER_VERSION := v0.9.0
 GOVULNCHECK_VERSION := v1.1.4
 
 KUBERNETES := -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
@@ -405,6 +406,10 @@ $(KUBEBIN)/coredns:
 	$(call quiet,building CoreDNS $(COREDNS_VERSION) (first time: about 5 minutes)) env GOBIN=$(KUBEBIN) \
 		$(GO) install github.com/coredns/coredns@$(COREDNS_VERSION)
 
+$(KUBEBIN)/metrics-server:
+	$(call quiet,building metrics-server $(METRICS_SERVER_VERSION) (first time: about 5 minutes)) env GOBIN=$(KUBEBIN) \
+		$(GO) install sigs.k8s.io/metrics-server/cmd/metrics-server@$(METRICS_SERVER_VERSION)
+
 $(KUBEBIN)/e2e_node.test:
 	$(call quiet,building Kubernetes' node tests (first time: about 10 minutes)) $(GO) test -C $(KUBETESTS) -c -trimpath -ldflags "$(KUBELDFLAGS)" -o $@ k8s.io/kubernetes/test/e2e_node
 
@@ -428,9 +433,10 @@ CLUSTER_RUN ?= .
 CLUSTER_LOGS := $(BIN)/cluster
 
 .PHONY: test-cluster
-test-cluster: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,controlplane coredns kubectl agnhost) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
+test-cluster: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,controlplane coredns metrics-server kubectl kubelet agnhost) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=none \
-		KUBECTL_BIN=$(KUBEBIN)/kubectl CONTROLPLANE_BIN=$(KUBEBIN)/controlplane KUBERNETES_BIN=$(KUBEBIN) \
+		KUBECTL_BIN=$(KUBEBIN)/kubectl KUBELET_BIN=$(KUBEBIN)/kubelet CONTROLPLANE_BIN=$(KUBEBIN)/controlplane \
+		KUBERNETES_BIN=$(KUBEBIN) \
 		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
 		CLUSTER_LOGS=$(CLUSTER_LOGS) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^Test(Cluster|Outages)$$/^($(CLUSTER_RUN))$$' .
 

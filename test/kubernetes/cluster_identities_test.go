@@ -86,35 +86,35 @@ func (c *cluster) identities(t *testing.T) map[string]*identity {
 }
 
 // testIdentities makes requests to the node's server by each kind of client. The API server decides, by TokenReviews
-// and SubjectAccessReviews. The codes are those of a kubelet.
+// and SubjectAccessReviews. The codes are those of a kubelet, which serves /logs by default.
 func (c *cluster) testIdentities(t *testing.T) {
 	c = c.in(t, "identities")
 	c.apply(t, "identities.yaml")
 	c.ready(t, "web")
 	all := c.identities(t)
 	known, refused := []string{"node", "nobody", "default"}, []string{"none", "unknown", "another"}
-	for request, want := range map[string]struct{ reader, admin string }{
-		"GET /metrics":                               {"200", "200"},
-		"GET /metrics/cadvisor":                      {"200", "200"},
-		"GET /metrics/resource":                      {"200", "200"},
-		"GET /metrics/probes":                        {"200", "200"},
-		"GET /stats/summary":                         {"200", "200"},
-		"POST /metrics":                              {"403", "405"},
-		"GET /healthz":                               {"403", "200"},
-		"GET /pods":                                  {"403", "200"},
-		"GET /runningpods/":                          {"403", "200"},
-		"GET /configz":                               {"403", "200"},
-		"GET /logs/":                                 {"403", "404"},
-		"GET /containerLogs/identities/web/web":      {"403", "200"},
-		"POST /run/identities/web/web?cmd=hostname":  {"403", "200"},
-		"POST /exec/identities/web/web?command=true": {"403", "400"},
-		"GET /metrics/../pods":                       {"403", "200"},
-		"GET /unknown":                               {"403", "404"},
+	for _, want := range []struct{ request, reader, admin string }{
+		{"GET /metrics", "200", "200"},
+		{"GET /metrics/cadvisor", "200", "200"},
+		{"GET /metrics/resource", "200", "200"},
+		{"GET /metrics/probes", "200", "200"},
+		{"GET /stats/summary", "200", "200"},
+		{"POST /metrics", "403", "405"},
+		{"GET /healthz", "403", "200"},
+		{"GET /pods", "403", "200"},
+		{"GET /runningpods/", "403", "200"},
+		{"GET /configz", "403", "200"},
+		{"GET /logs/", "403", "404"},
+		{"GET /containerLogs/identities/web/web", "403", "200"},
+		{"POST /run/identities/web/web?cmd=hostname", "403", "200"},
+		{"POST /exec/identities/web/web?command=true", "403", "400"},
+		{"GET /metrics/../pods", "403", "200"},
+		{"GET /unknown", "403", "404"},
 	} {
 		expect := func(name, code string) {
 			t.Helper()
-			if got := all[name].status(t, request); got != code {
-				t.Errorf("%s by %s: %s, want %s", request, name, got, code)
+			if got := all[name].status(t, want.request); got != code {
+				t.Errorf("%s by %s: %s, want %s", want.request, name, got, code)
 			}
 		}
 		for _, name := range refused {

@@ -50,6 +50,10 @@ func (c *cluster) addClusterImages(t *testing.T) {
 	}))
 	r.image(t, "registry.k8s.io/coredns/coredns:v1.14.3", imageConfig{Entrypoint: []string{"/coredns"}},
 		stored(func(l *layer) { l.copy(t, "coredns", 0o755, filepath.Join(setting(t, "KUBERNETES_BIN"), "coredns")) }))
+	server := imageConfig{Entrypoint: []string{"/metrics-server"}}
+	r.image(t, "registry.k8s.io/metrics-server/metrics-server:v0.9.0", server, stored(func(l *layer) {
+		l.copy(t, "metrics-server", 0o755, filepath.Join(setting(t, "KUBERNETES_BIN"), "metrics-server"))
+	}))
 	c.addApplications(t, busybox, agnhost)
 }
 

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -51,11 +50,10 @@ current-context: x
 // approveServing approves what the node requests for its server, as a user does, until the test ends.
 func (c *cluster) approveServing(t *testing.T) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for tick := time.NewTicker(time.Second); ctx.Err() == nil; <-tick.C {
+		for tick := time.NewTicker(time.Second); t.Context().Err() == nil; <-tick.C {
 			for _, r := range c.signingRequests(t) {
 				if name, found := strings.CutSuffix(r, " "+servingSigner+" "+nodeUser+" "); found {
 					_ = c.command(t, "certificate", "approve", name).Run() // it tries again
@@ -63,10 +61,7 @@ func (c *cluster) approveServing(t *testing.T) {
 			}
 		}
 	}()
-	t.Cleanup(func() {
-		stop()
-		<-done
-	})
+	t.Cleanup(func() { <-done })
 }
 
 // signingRequests returns the name, the signer and the user of each request for a certificate, and why it was approved.

@@ -61,6 +61,7 @@ func TestCluster(t *testing.T) {
 		{"names", c.testNames},
 		{"access", c.testAccess},
 		{"identities", c.testIdentities},
+		{"metrics", c.testMetrics},
 		{"deployment", c.testDeployment},
 		{"statefulset", c.testStatefulSet},
 		{"jobs", c.testJobs},
@@ -69,6 +70,7 @@ func TestCluster(t *testing.T) {
 		{"outage", c.testOutage},
 		{"node", c.testNodeDeleted},
 		{"rotation", c.testRotation}, // late, because it waits until certificates are old
+		{"kubelet", c.testKubelet},
 		{"refusals", c.testRefusals}, // last, because it reads the log of all requests
 	} {
 		if !t.Run(part.name, part.run) && part.name == "network" {
