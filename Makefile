@@ -475,8 +475,6 @@ fuzz: ## Run each fuzz test for FUZZTIME
 	done
 
 BENCH := $(BIN)/bench -podctl $(PODCTL) -images $(BIN)
-# The tables, and the page with their ratios.
-BENCHPAGES := -markdown docs/benchmarks-tables.md -summary docs/benchmarks.md
 # More flags for the bench, for example -only start, -rounds 3 or -podman 'podman --runtime runc'.
 BENCHFLAGS ?=
 
@@ -486,11 +484,11 @@ $(BIN)/bench: $(wildcard $(BENCHMARKS)/*)
 .PHONY: bench
 bench: setup-runtime build images $(BIN)/bench ## Measure podctl beside the bare CRI calls and other tools; writes docs/benchmarks*.md
 	$(TEST) -tags $(TAGS) -run '^$$' -bench . ./runtime/plan
-	$(BENCH) $(BENCHPAGES) $(BENCHFLAGS)
+	$(BENCH) -docs docs $(BENCHFLAGS)
 
 .PHONY: bench-agent
 bench-agent: setup-runtime setup-containerd2 build images $(BIN)/bench $(KUBEBIN)/kubelet ## Measure podctl agent beside a real kubelet; writes docs/benchmarks*.md
-	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet $(BENCHPAGES) $(BENCHFLAGS)
+	$(BENCH) -agent -containerd $(BIN)/containerd2/containerd -kubelet $(KUBEBIN)/kubelet -docs docs $(BENCHFLAGS)
 
 .PHONY: bench-node
 bench-node: setup-e2e setup-containerd2 build build-node images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Measure podctl agent beside a real kubelet, both as the node of an API server (prints a table; needs root)

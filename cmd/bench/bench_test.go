@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"strings"
@@ -27,13 +28,13 @@ func TestQuantiles(t *testing.T) {
 
 // TestRatiosCompareTheSameRound checks that a machine that becomes ten times slower in the middle changes no ratio.
 func TestRatiosCompareTheSameRound(t *testing.T) {
-	w := &workload{contenders: []contender{{name: "podctl"}, {name: floorName}}}
-	r := w.summarize([][]sample{
+	w := &workload{}
+	r := w.summarize([]contender{{name: "podctl"}, {name: floorName}}, [][]sample{
 		{{wall: 2 * time.Second}, {wall: time.Second}},
 		{{wall: 20 * time.Second}, {wall: 10 * time.Second}},
 		{{wall: 6 * time.Second}, {wall: 3 * time.Second}},
 	})
-	if podctl, floor := r.Contenders[0], r.Contenders[1]; floor.Ratio != 2 || podctl.Wall.Median != 6000 || podctl.Runs != 3 {
+	if podctl, floor := r.Contenders[0], r.Contenders[1]; floor.Ratio != 2 || podctl.Value.Median != 6000 || podctl.Runs != 3 {
 		t.Errorf("podctl %+v, floor %+v: want a ratio of 2 and a median of 6 s", podctl, floor)
 	}
 }
@@ -45,94 +46,98 @@ func TestFirstRoundDoesNotCount(t *testing.T) {
 		rounds++
 		return sample{wall: time.Duration(rounds) * time.Second}, nil
 	}
-	r, err := (&workload{contenders: []contender{{name: "podctl", run: run}}}).measure(t.Context(), 1)
-	if err != nil || r.Contenders[0].Wall.Median != 2000 || rounds != 2 {
+	begin := func(context.Context) ([]contender, error) { return []contender{{name: "podctl", run: run}}, nil }
+	r, err := (&workload{begin: begin}).measure(t.Context(), 1)
+	if err != nil || r.Contenders[0].Value.Median != 2000 || rounds != 2 {
 		t.Errorf("%+v after %d rounds, %v; want the 2 s of the second round", r, rounds, err)
 	}
 }
 
-func TestLimits(t *testing.T) {
-	r := &Result{Contenders: []Figures{
-		{Name: "podctl", Wall: Spread{Median: 100}, CPU: 5},
+// TestInTurn checks that no step runs after a failed one, and that a nil step does nothing.
+func TestInTurn(t *testing.T) {
+	var done []string
+	step := func(name string, err error) step {
+		return func(context.Context) error { done = append(done, name); return err }
+	}
+	err := inTurn(step("a", nil), nil, step("b", context.Canceled), step("c", nil))(t.Context())
+	if !errors.Is(err, context.Canceled) || strings.Join(done, "") != "ab" {
+		t.Errorf("%v ran, and the error is %v", done, err)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	contenders := []Figures{
+		{Name: "podctl", Value: Spread{Median: 100}, CPU: 5},
 		{Name: floorName, Ratio: 1.2},
-	}}
+	}
 	for _, c := range []struct {
 		name     string
-		limit    limit
+		target   Target
 		measured float64
 		met      bool
 	}{
-		{"a ratio that is kept", limit{against: floorName, factor: 1.25}, 1.2, true},
-		{"one that is not", limit{against: floorName, factor: 1.15}, 1.2, false},
-		{"a yardstick that was not measured", limit{against: "nobody", factor: 9}, 0, false},
-		{"milliseconds", limit{ms: 100}, 100, true},
-		{"the processor", limit{cpuShare: 0.1}, 0.05, true},
+		{"a ratio that is kept", Target{Against: floorName, Limit: 1.25}, 1.2, true},
+		{"one that is not", Target{Against: floorName, Limit: 1.15}, 1.2, false},
+		{"a yardstick that was not measured", Target{Against: "nobody", Limit: 9}, 0, false},
+		{"milliseconds", Target{Unit: inMilliseconds, Limit: 100}, 100, true},
+		{"the processor", Target{Unit: ofOneProcessor, Limit: 0.1}, 0.05, true},
 	} {
-		got := c.limit.judge(r)
-		if math.Abs(got.Measured-c.measured) > 1e-9 || (got.verdict() == "met") != c.met {
-			t.Errorf("%s: measured %v, %s; want %v, met %v", c.name, got.Measured, got.verdict(), c.measured, c.met)
+		got := c.target
+		got.measure(contenders)
+		if math.Abs(got.Measured-c.measured) > 1e-9 || strings.Contains(got.cells(), "not met") == c.met {
+			t.Errorf("%s: measured %v, %s; want %v, met %v", c.name, got.Measured, got.cells(), c.measured, c.met)
 		}
 	}
 }
 
-// TestPage checks that every figure of the report is on the page.
-func TestPage(t *testing.T) {
-	r := &report{
-		Machine: "containerd 9",
-		Results: []Result{{
-			Name: "start", What: "a new pod",
-			Contenders: []Figures{{Name: "podctl", Wall: Spread{12.34, 11, 13}}, {Name: floorName, Ratio: 1.07}},
-			Target:     Target{Against: floorName, Limit: 1.15, Measured: 1.07},
-		}},
-	}
-	page := r.page("make bench", commandMethod)
-	for _, want := range []string{"containerd 9", "| start | podctl |", "12.3", "1.07×", "≤ 1.15", "met"} {
-		if !strings.Contains(page, want) {
-			t.Errorf("the page lacks %q:\n%s", want, page)
+// TestTables checks that every figure is in the table, also one without a target.
+func TestTables(t *testing.T) {
+	table := tables("make bench", "containerd 9", []Result{{
+		Name: "start", What: "a new pod",
+		Contenders: []Figures{{Name: "podctl", Value: Spread{12.34, 11, 13}, CPU: 7}, {Name: floorName, Ratio: 1.07}},
+	}})
+	for _, want := range []string{"containerd 9", "| start | podctl | 0 | 12.3 | 11.0-13.0 | 7.0 |", "|  | floor |", "1.07×"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the table lacks %q:\n%s", want, table)
 		}
 	}
 }
 
 // TestParts checks that a part of the page replaces only the same part of the earlier page.
 func TestParts(t *testing.T) {
-	page := withPart(withPart("", "make bench", "## One\n"), "make bench-agent", "## Two\n\n")
-	page = withPart(page, "make bench", "## Other\n")
-	want := "# Benchmarks\n\n<!-- make bench -->\n\n## Other\n\n<!-- end of make bench -->\n" +
+	const page = "# Benchmarks\n\n<!-- make bench -->\n\n## One\n\n<!-- end of make bench -->\n" +
 		"\n<!-- make bench-agent -->\n\n## Two\n\n<!-- end of make bench-agent -->\n"
-	if page != want {
-		t.Errorf("the page is\n%s\nwant\n%s", page, want)
+	got, err := withPart(page, "make bench", "## Other\n\n")
+	if want := strings.Replace(page, "One", "Other", 1); err != nil || got != want {
+		t.Errorf("the page is\n%s\n%v, want\n%s", got, err, want)
+	}
+	if _, err = withPart(page, "make other", ""); err == nil {
+		t.Error("a part is added to a page that does not have it")
 	}
 }
 
-// TestSummary checks that the summary has the ratios and the targets of a report.
+// TestSummary checks that the summary has the ratios and the targets.
 func TestSummary(t *testing.T) {
-	r := &report{
-		Results: []Result{{
-			Name: "start", What: "a new pod; the floor is one call",
-			Contenders: []Figures{
-				{Name: "podctl"},
-				{Name: floorName, Ratio: 1.5},
-				{Name: floorSideBySide, Ratio: 1.07},
-				{Name: "podman kube play", Ratio: 0.7},
-			},
-			Target: Target{Against: floorSideBySide, Limit: 1.15, Measured: 1.07},
-		}, {
-			Name: "plan", What: "a plan", Contenders: []Figures{{Name: "podctl"}},
-			Target: Target{Unit: "milliseconds", Limit: 25, Measured: 30},
-		}},
-		Idle: []Result{
-			compared("idle: memory with 110 pods", 0.4, 0.3),
-			{Name: "idle: memory with 110 pods", Target: Target{Unit: "MiB", Limit: 64, Measured: 39}},
+	results := []Result{{
+		Name: "start", What: "a new pod; the floor is one call",
+		Contenders: []Figures{
+			{Name: "podctl"},
+			{Name: floorName, Ratio: 1.07},
+			{Name: "podman kube play", Ratio: 0.7},
 		},
-	}
+		Target: Target{Against: floorName, Limit: 1.15, Measured: 1.07},
+	}, {
+		Name: "plan", What: "a plan", Contenders: []Figures{{Name: "podctl"}},
+		Target: Target{Unit: inMilliseconds, Limit: 25, Measured: 30},
+	}, {
+		Name: "without a target", Contenders: []Figures{{Name: "podctl"}},
+	}}
 	want := `| benchmark | floor | crictl | podman | a kubelet | target | |
 |---|---|---|---|---|---|---|
-| ` + "`start`" + `: a new pod | 1.07× |  | 0.7× |  | ≤ 1.15 | met |
+| ` + "`start`" + `: a new pod; the floor is one call | 1.07× |  | 0.7× |  | ≤ 1.15 | met |
 | ` + "`plan`" + `: a plan |  |  |  |  | ≤ 25 milliseconds | 30, not met |
-| idle: memory with 110 pods |  |  |  | 0.3× | ≤ 0.4 | met |
-| idle: memory with 110 pods |  |  |  |  | ≤ 64 MiB | 39, met |
 `
-	if got := r.summary(); got != want {
+	if got := summary(results); got != want {
 		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
 	}
 }

@@ -11,13 +11,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
-)
-
-// How many containers are started in parallel.
-const (
-	oneByOne   = 1
-	sideBySide = -1
 )
 
 // floor creates a pod with bare calls over one connection, which is the minimum time for any tool. The messages are
@@ -37,18 +32,15 @@ type floor struct {
 
 // floorOf gets the messages for a manifest from podctl.
 func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error) {
-	path, err := n.write(name+".yaml", s.manifest(name))
+	if err := n.put(name, s, name)(ctx); err != nil {
+		return nil, err
+	}
+	_, rendered, err := n.podctl.run(ctx, "render", "--cri", "-o", "json", n.manifest(name))
 	if err != nil {
 		return nil, err
 	}
-	_, rendered, err := timed(ctx, n.o.podctl, n.args("render", "--cri", "-o", "json", path)...)
-	if err != nil {
-		return nil, err
-	}
-	images := runtimeapi.NewImageServiceClient(n.conn)
-	image, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{
-		Image: &runtimeapi.ImageSpec{Image: demoImage},
-	})
+	request := &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: demoImage}}
+	image, err := n.images.ImageStatus(ctx, request)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +52,8 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 	if err = json.Unmarshal([]byte(text), &messages); err != nil {
 		return nil, err
 	}
-	f := &floor{
-		node:    n,
-		sandbox: &runtimeapi.PodSandboxConfig{},
-		inits:   s.inits,
-		ids:     make([]string, len(messages.Containers)),
-	}
+	f := &floor{node: n, sandbox: &runtimeapi.PodSandboxConfig{}, inits: s.inits}
+	f.ids = make([]string, len(messages.Containers))
 	err = protojson.Unmarshal(messages.Sandbox, f.sandbox)
 	for _, one := range messages.Containers {
 		config := &runtimeapi.ContainerConfig{}
@@ -76,9 +64,10 @@ func (n *node) floorOf(ctx context.Context, name string, s shape) (*floor, error
 }
 
 // prepare creates the directories and files in the messages.
-func (f *floor) prepare(context.Context) error {
+func (f *floor) prepare(context.Context) (err error) {
 	for _, c := range f.containers {
-		err := os.MkdirAll(filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath())), 0o755)
+		logs := filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath()))
+		err = errors.Join(err, os.MkdirAll(logs, 0o755))
 		for _, m := range c.GetMounts() {
 			err = errors.Join(
 				err,
@@ -86,15 +75,13 @@ func (f *floor) prepare(context.Context) error {
 				os.WriteFile(m.GetHostPath(), nil, 0o600),
 			)
 		}
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return err
 }
 
-// run creates the pod. It notices the end of an init container within a millisecond after the runtime shows it.
-func (f *floor) run(ctx context.Context, atATime int) error {
+// create creates the pod with its containers in parallel. It notices the end of an init container within a millisecond
+// after the runtime shows it.
+func (f *floor) create(ctx context.Context) error {
 	reply, err := f.cri.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: f.sandbox})
 	if err != nil {
 		return err
@@ -110,7 +97,6 @@ func (f *floor) run(ctx context.Context, atATime int) error {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atATime)
 	for i := f.inits; i < len(f.containers); i++ {
 		group.Go(func() error { return f.start(ctx, i) })
 	}
@@ -141,82 +127,69 @@ func (f *floor) awaitExit(ctx context.Context, i int) error {
 	}
 }
 
-func (f *floor) stop(ctx context.Context, id string) error {
-	_, err := f.cri.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: id, Timeout: graceSeconds})
-	return err
+// stop returns the call that stops a container.
+func (f *floor) stop(i int) step {
+	return call(f.cri.StopContainer, &runtimeapi.StopContainerRequest{ContainerId: f.ids[i], Timeout: graceSeconds})
 }
 
-func (f *floor) removeContainer(ctx context.Context, id string) error {
-	_, err := f.cri.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
-	return err
+// replace stops the last container and starts its successor.
+func (f *floor) replace(ctx context.Context) error {
+	last := len(f.containers) - 1
+	f.containers[last].Metadata.Attempt++
+	return inTurn(f.stop(last), func(ctx context.Context) error { return f.start(ctx, last) })(ctx)
 }
 
-// remove makes only the calls that a deletion requires.
+// remove makes only the calls that the deletion of a pod of one container requires.
 func (f *floor) remove(ctx context.Context) error {
-	for _, id := range f.ids {
-		if err := f.stop(ctx, id); err != nil {
-			return err
-		}
-	}
-	if _, err := f.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: f.sandboxID}); err != nil {
-		return err
-	}
-	for _, id := range f.ids {
-		if err := f.removeContainer(ctx, id); err != nil {
-			return err
-		}
-	}
-	_, err := f.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: f.sandboxID})
-	return err
+	return inTurn(
+		f.stop(0),
+		f.stopSandbox(f.sandboxID),
+		call(f.cri.RemoveContainer, &runtimeapi.RemoveContainerRequest{ContainerId: f.ids[0]}),
+		f.removeSandbox(f.sandboxID),
+	)(ctx)
 }
 
 // discard removes the pod quickly, with the cgroup that the runtime created for it, so that each run begins in the same
-// state.
+// state. The pod may be gone.
 func (f *floor) discard(ctx context.Context) error {
-	return errors.Join(f.removeSandbox(ctx, f.sandboxID), f.clean())
+	return errors.Join(
+		f.stopSandbox(f.sandboxID)(ctx),
+		f.removeSandbox(f.sandboxID)(ctx),
+		removeCgroup(f.sandbox.GetLinux().GetCgroupParent()),
+	)
 }
 
-func (f *floor) clean() error { return removeCgroup(f.sandbox.GetLinux().GetCgroupParent()) }
-
-func (n *node) removeSandbox(ctx context.Context, id string) error {
-	_, stopErr := n.cri.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
-	_, err := n.cri.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
-	return errors.Join(stopErr, err)
-}
-
-// creating measures the creation of the pod.
-func (f *floor) creating(name string, atATime int) contender {
-	run := func(ctx context.Context) error { return f.run(ctx, atATime) }
-	return contender{name: name, before: f.prepare, after: f.discard, run: clocked(run)}
-}
-
-// replacing measures the stop of the last container and the start of its successor.
-func (f *floor) replacing() contender {
-	last, old := len(f.containers)-1, ""
+// crictl returns the contender that creates the pod like a user of crictl: one call after the other, with existing
+// files.
+func (f *floor) crictl(p program) contender {
 	return contender{
-		name: floorName,
-		run: clocked(func(ctx context.Context) error {
-			old = f.ids[last]
-			f.containers[last].Metadata.Attempt++
-			if err := f.stop(ctx, old); err != nil {
-				return err
+		name: "crictl by hand", before: f.prepare, after: f.discard,
+		run: func(ctx context.Context) (sum sample, err error) {
+			// crictl adds its time to the sum, and returns the id that it prints.
+			crictl := func(args ...string) string {
+				if err != nil {
+					return ""
+				}
+				s, id, failed := p.run(ctx, append([]string{"--runtime-endpoint", f.endpoint()}, args...)...)
+				sum.wall, sum.cpu, err = sum.wall+s.wall, sum.cpu+s.cpu, failed
+				return strings.TrimSpace(id)
 			}
-			return f.start(ctx, last)
-		}),
-		after: func(ctx context.Context) error { return f.removeContainer(ctx, old) },
-	}
-}
-
-// removing measures the deletion of the pod.
-func (f *floor) removing() contender {
-	return contender{
-		name: floorName, after: func(context.Context) error { return f.clean() },
-		before: func(ctx context.Context) error {
-			if err := f.prepare(ctx); err != nil {
-				return err
+			sandbox, err := f.writeMessage("sandbox.json", f.sandbox)
+			f.sandboxID = crictl("runp", sandbox)
+			for _, c := range f.containers {
+				file, failed := f.writeMessage("container.json", c)
+				err = errors.Join(err, failed)
+				crictl("start", crictl("create", "--no-pull", f.sandboxID, file, sandbox))
 			}
-			return f.run(ctx, oneByOne)
+			return sum, err
 		},
-		run: clocked(f.remove),
 	}
+}
+
+func (f *floor) writeMessage(name string, message proto.Message) (string, error) {
+	text, err := json.Marshal(message)
+	if err != nil {
+		return "", err
+	}
+	return f.path(name), os.WriteFile(f.path(name), text, 0o600)
 }

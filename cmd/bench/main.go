@@ -26,7 +26,7 @@ type options struct {
 	agent                              bool
 	pods                               int
 	window                             time.Duration
-	markdown, summary                  string
+	docs                               string
 }
 
 func main() {
@@ -58,49 +58,23 @@ func parse() *options {
 	flag.BoolVar(&o.agent, "agent", false, "measure only podctl's agent, beside the kubelet if there is one")
 	flag.IntVar(&o.pods, "pods", 110, "with -agent: how many pods run while nothing happens")
 	flag.DurationVar(&o.window, "window", time.Minute, "with -agent: how long the idle usage is measured")
-	flag.StringVar(&o.markdown, "markdown", "", "page of the documentation that gets the tables")
-	flag.StringVar(&o.summary, "summary", "", "page of the documentation that gets the ratios")
+	flag.StringVar(&o.docs, "docs", "", "directory of the documentation, whose pages get the tables and the ratios")
 	flag.Parse()
 	return o
 }
 
-// run measures and writes the page. A failed workload does not lose the results of the others.
+// run measures and writes the pages.
 func run(ctx context.Context, o *options) error {
-	measure, target, method := benchCommands, "make bench", commandMethod
+	measure, target := benchCommands, "make bench"
 	if o.agent {
-		measure, target, method = benchAgent, "make bench-agent", agentMethod
+		measure, target = benchAgent, "make bench-agent"
 	}
-	r, err := measure(ctx, o)
-	page := r.page(target, method)
-	fmt.Print(page)
-	return errors.Join(err, savePart(o.markdown, target, page), savePart(o.summary, target, r.summary()))
-}
-
-// benchCommands measures single commands on one node.
-func benchCommands(ctx context.Context, o *options) (r report, err error) {
-	n, err := newNode(ctx, o)
-	if err != nil {
-		return r, err
+	machine, results, err := measure(ctx, o)
+	figures, ratios := tables(target, machine, results), summary(results)
+	fmt.Print(figures, "\n", ratios)
+	if o.docs == "" {
+		return err
 	}
-	defer func() { err = errors.Join(err, n.close(context.WithoutCancel(ctx))) }()
-	r.Machine = n.machine(ctx)
-	r.Results, err = measureAll(ctx, o, (&suite{n}).workloads())
-	return r, err
-}
-
-// measureAll measures the wanted workloads.
-func measureAll(ctx context.Context, o *options, all []workload) (results []Result, err error) {
-	for i := range all {
-		w := &all[i]
-		if !o.only.MatchString(w.name) {
-			continue
-		}
-		fmt.Fprintln(os.Stderr, "bench:", w.name)
-		if result, failure := w.measure(ctx, o.rounds); failure == nil {
-			results = append(results, *result)
-		} else {
-			err = errors.Join(err, fmt.Errorf("%s: %w", w.name, failure))
-		}
-	}
-	return results, err
+	return errors.Join(err, save(o.docs, "benchmarks-tables.md", target, figures),
+		save(o.docs, "benchmarks.md", target, ratios))
 }

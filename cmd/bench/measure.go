@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -25,6 +23,16 @@ func (s step) do(ctx context.Context) error {
 	return s(ctx)
 }
 
+// inTurn runs steps up to the first error.
+func inTurn(steps ...step) step {
+	return func(ctx context.Context) (err error) {
+		for i := 0; i < len(steps) && err == nil; i++ {
+			err = steps[i].do(ctx)
+		}
+		return err
+	}
+}
+
 // contender is one way to do the work of a workload.
 type contender struct {
 	name string
@@ -33,42 +41,58 @@ type contender struct {
 	run           func(context.Context) (sample, error)
 }
 
-// workload is work that several contenders do in turn.
+// workload is work that several contenders do in turn. Its result has the name, the description and the target.
 type workload struct {
-	name, what string
-	contenders []contender
-	// rounds is how often each contender runs; zero means usualRounds.
+	Result
+
+	// rounds is how often each contender runs.
 	rounds int
-	// begin returns the contenders that need podctl and the runtime. end runs after all rounds.
+	// begin returns the contenders. end runs after all rounds.
 	begin func(context.Context) ([]contender, error)
 	end   step
-	// limit is the target of the first contender; the zero value sets none.
-	limit limit
 }
 
-// usualRounds is how often each contender of a workload runs.
-const usualRounds = 15
+// about returns a workload without contenders.
+func about(rounds int, name, what string, target Target) workload {
+	return workload{Result: Result{Name: name, What: what, Target: target}, rounds: rounds}
+}
+
+// measureAll measures the wanted workloads. A failed workload does not lose the results of the others.
+func measureAll(ctx context.Context, o *options, all []workload) (results []Result, err error) {
+	for i := range all {
+		w := &all[i]
+		if !o.only.MatchString(w.Name) {
+			continue
+		}
+		fmt.Fprintln(os.Stderr, "bench:", w.Name)
+		if result, failure := w.measure(ctx, o.rounds); failure == nil {
+			results = append(results, *result)
+		} else {
+			err = errors.Join(err, fmt.Errorf("%s: %w", w.Name, failure))
+		}
+	}
+	return results, err
+}
 
 // measure runs the contenders in turn, A B C A B C …, so that a machine whose speed drifts is equally slow for all.
 // The first round warms up and does not count. If rounds is not zero, it replaces that of the workload.
 func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err error) {
 	defer func() { err = errors.Join(err, w.end.do(context.WithoutCancel(ctx))) }()
-	if w.begin != nil {
-		if w.contenders, err = w.begin(ctx); err != nil {
-			return nil, err
-		}
+	contenders, err := w.begin(ctx)
+	if err != nil {
+		return nil, err
 	}
-	samples := make([][]sample, 1+cmp.Or(rounds, w.rounds, usualRounds))
+	samples := make([][]sample, 1+cmp.Or(rounds, w.rounds))
 	for i := range samples {
-		for j := range w.contenders {
-			s, failure := w.contenders[j].once(ctx)
+		for j := range contenders {
+			s, failure := contenders[j].once(ctx)
 			if failure != nil {
-				return nil, fmt.Errorf("%s: %w", w.contenders[j].name, failure)
+				return nil, fmt.Errorf("%s: %w", contenders[j].name, failure)
 			}
 			samples[i] = append(samples[i], s)
 		}
 	}
-	return w.summarize(samples[1:]), nil
+	return w.summarize(contenders, samples[1:]), nil
 }
 
 // settle is the pause before each run. Network namespaces and cgroups vanish some time after the calls that remove
@@ -85,17 +109,17 @@ func (c *contender) once(ctx context.Context) (sample, error) {
 }
 
 // summarize computes medians, quartiles, and the ratios of the first contender to the others, round by round.
-func (w *workload) summarize(rounds [][]sample) *Result {
-	r := &Result{Name: w.name, What: w.what}
-	for i := range w.contenders {
+func (w *workload) summarize(contenders []contender, rounds [][]sample) *Result {
+	r := w.Result
+	for i := range contenders {
 		of := func(figure func(a, podctl sample) float64) (values []float64) {
 			for _, samples := range rounds {
 				values = append(values, figure(samples[i], samples[0]))
 			}
 			return values
 		}
-		f := Figures{Name: w.contenders[i].name, Runs: len(rounds)}
-		f.Wall = spreadOf(of(func(a, _ sample) float64 { return milliseconds(a.wall) }))
+		f := Figures{Name: contenders[i].name, Runs: len(rounds)}
+		f.Value = spreadOf(of(func(a, _ sample) float64 { return milliseconds(a.wall) }))
 		f.CPU = quantile(of(func(a, _ sample) float64 { return milliseconds(a.cpu) }), 0.5)
 		if i > 0 {
 			f.Ratio = quantile(of(func(a, podctl sample) float64 {
@@ -104,32 +128,24 @@ func (w *workload) summarize(rounds [][]sample) *Result {
 		}
 		r.Contenders = append(r.Contenders, f)
 	}
-	r.Target = w.limit.judge(r)
-	return r
+	r.Target.measure(r.Contenders)
+	return &r
 }
 
-// limit is a target for the first contender. It takes at most factor times as long as another, or at most ms
-// milliseconds, or at most this share of one processor.
-type limit struct {
-	against              string
-	factor, ms, cpuShare float64
-}
-
-func (l limit) judge(r *Result) Target {
-	podctl := &r.Contenders[0]
-	switch {
-	case l.cpuShare > 0:
-		return Target{Unit: "of one processor", Limit: l.cpuShare, Measured: podctl.CPU / podctl.Wall.Median}
-	case l.against == "":
-		return Target{Unit: "milliseconds", Limit: l.ms, Measured: podctl.Wall.Median}
+// measure takes the measured value from the figures of all contenders. The first is podctl.
+func (t *Target) measure(contenders []Figures) {
+	t.Measured = contenders[0].Value.Median
+	if t.Unit == ofOneProcessor {
+		t.Measured = contenders[0].CPU / t.Measured
 	}
-	t := Target{Against: l.against, Limit: l.factor}
-	for i := range r.Contenders {
-		if r.Contenders[i].Name == l.against {
-			t.Measured = r.Contenders[i].Ratio
+	if t.Against != "" {
+		t.Measured = 0 // unless it was measured
+	}
+	for i := range contenders {
+		if contenders[i].Name == t.Against {
+			t.Measured = contenders[i].Ratio
 		}
 	}
-	return t
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -157,30 +173,4 @@ func clocked(work step) func(context.Context) (sample, error) {
 		err := work(ctx)
 		return sample{wall: time.Since(begun)}, err
 	}
-}
-
-// timed runs a command and returns its usage and its standard output. The output goes to files, because a reader would
-// use the processor while the process runs.
-func timed(ctx context.Context, name string, args ...string) (s sample, output string, err error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	var files [2]*os.File
-	for i := range files {
-		if files[i], err = os.CreateTemp("", "podctl-bench-output-"); err != nil {
-			return s, "", err
-		}
-		defer func() { files[i].Close(); os.Remove(files[i].Name()) }() //nolint:errcheck // nothing is lost
-	}
-	cmd.Stdout, cmd.Stderr = files[0], files[1]
-	begun := time.Now()
-	err = cmd.Run()
-	s.wall = time.Since(begun)
-	if cmd.ProcessState != nil {
-		s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	}
-	stdout, _ := os.ReadFile(files[0].Name()) // Reading a file that was just written cannot fail.
-	stderr, _ := os.ReadFile(files[1].Name())
-	if err != nil {
-		err = fmt.Errorf("%s %s: %w\n%s%s", name, strings.Join(args, " "), err, stdout, stderr)
-	}
-	return s, string(stdout), err
 }

@@ -5,103 +5,102 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
 
 	"github.com/opencontainers/cgroups"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // node is a private containerd with a separate state directory of podctl.
 type node struct {
-	o    *options
-	dir  string
-	conn *grpc.ClientConn
-	cri  runtimeapi.RuntimeServiceClient
-	// podman and crictl are commands with their flags; nil if they are not installed.
-	podman, crictl []string
+	dir    string
+	cri    runtimeapi.RuntimeServiceClient
+	images runtimeapi.ImageServiceClient
+	podctl program
 }
 
-// newNode starts a private node.
-func newNode(ctx context.Context, o *options) (*node, error) {
-	dir, err := os.MkdirTemp("", "podctl-bench-")
+// newNode starts a private node. The caller must close it, also after an error.
+func newNode(ctx context.Context, o *options) (n *node, err error) {
+	n = &node{}
+	if n.dir, err = os.MkdirTemp("", "podctl-bench-"); err != nil {
+		return n, err
+	}
+	n.podctl = n.onNode(o.podctl)
+	conn, err := grpc.NewClient(n.endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
-		return nil, err
+		return n, err
 	}
-	n := &node{o: o, dir: dir, podman: tool(o.podman), crictl: tool(o.crictl)}
-	err = n.podctl(ctx, "node", "up", "--containerd", o.containerd,
-		"--load", filepath.Join(o.images, "pause.tar"), "--load", filepath.Join(o.images, "demo.tar"))
-	if err == nil {
-		n.conn, err = grpc.NewClient("unix://"+n.socket(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	}
-	if err != nil {
-		return nil, errors.Join(err, n.close(context.WithoutCancel(ctx)))
-	}
-	n.cri = runtimeapi.NewRuntimeServiceClient(n.conn)
-	if err = n.tryPodman(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "bench: podman is left out:", err)
-		n.podman = nil
-	}
-	return n, nil
-}
-
-// tool splits a command with flags; it returns nil if the command is not installed.
-func tool(command string) []string {
-	words := strings.Fields(command)
-	if len(words) == 0 {
-		return nil
-	}
-	if _, err := exec.LookPath(words[0]); err != nil {
-		return nil
-	}
-	return words
+	n.cri, n.images = runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn)
+	return n, errors.Join(
+		os.Mkdir(n.path("manifests"), 0o755),
+		n.podctl.do("node", "up", "--containerd", o.containerd, "--load", filepath.Join(o.images, "pause.tar"),
+			"--load", filepath.Join(o.images, demoArchive))(ctx),
+	)
 }
 
 // close removes the node with its pods.
 func (n *node) close(ctx context.Context) error {
-	if n.conn != nil {
-		n.conn.Close() //nolint:errcheck // nothing more is sent
+	if n.dir == "" {
+		return nil
 	}
-	if n.podman != nil {
-		n.runPodman(ctx, "rmi", demoImage) //nolint:errcheck // it may never have been loaded
-	}
-	return errors.Join(n.podctl(ctx, "node", "down"), removeCgroup(n.cgroupRoot()), os.RemoveAll(n.dir))
+	return errors.Join(n.podctl.do("node", "down")(ctx), removeCgroup(n.cgroupRoot()), os.RemoveAll(n.dir))
 }
 
-func (n *node) socket() string { return filepath.Join(n.dir, "node", "containerd.sock") }
+// onNode returns a podctl program with the flags for this node.
+func (n *node) onNode(podctl string) program {
+	return program{podctl, "--state-dir", n.dir, "--log-root", n.path("logs"), "--cgroup-root", n.cgroupRoot()}
+}
+
+func (n *node) path(name string) string { return filepath.Join(n.dir, name) }
+
+func (n *node) manifest(name string) string { return n.path("manifests/" + name + ".yaml") }
+
+func (n *node) endpoint() string { return "unix://" + n.path("node/containerd.sock") }
 
 // cgroupRoot separates the bench's pods from the machine's.
 func (n *node) cgroupRoot() string { return filepath.Base(n.dir) }
 
-// args returns the arguments of a command after the flags for this node.
-func (n *node) args(args ...string) []string {
-	return append(
-		[]string{"--state-dir", n.dir, "--log-root", filepath.Join(n.dir, "logs"), "--cgroup-root", n.cgroupRoot()},
-		args...,
-	)
+// put adds or replaces a file with the manifests of pods of one shape atomically.
+func (n *node) put(file string, s shape, pods ...string) step {
+	return func(context.Context) error {
+		var text strings.Builder
+		for _, pod := range pods {
+			text.WriteString("---\n" + s.manifest(pod))
+		}
+		// An agent ignores names that begin with a dot.
+		hidden := n.path("manifests/." + file)
+		if err := os.WriteFile(hidden, []byte(text.String()), 0o600); err != nil {
+			return err
+		}
+		return os.Rename(hidden, n.manifest(file))
+	}
 }
 
-// podctl runs podctl and ignores its output.
-func (n *node) podctl(ctx context.Context, args ...string) error {
-	_, _, err := timed(ctx, n.o.podctl, n.args(args...)...)
-	return err
+// call returns a step that calls the runtime. An object that is gone is not an error.
+func call[Q, R any](rpc func(context.Context, Q, ...grpc.CallOption) (R, error), request Q) step {
+	return func(ctx context.Context) error {
+		_, err := rpc(ctx, request)
+		if status.Code(err) == codes.NotFound {
+			return nil
+		}
+		return err
+	}
 }
 
-// do returns a step that runs podctl.
-func (n *node) do(args ...string) step {
-	return func(ctx context.Context) error { return n.podctl(ctx, args...) }
+// stopSandbox stops a sandbox with its containers.
+func (n *node) stopSandbox(id string) step {
+	return call(n.cri.StopPodSandbox, &runtimeapi.StopPodSandboxRequest{PodSandboxId: id})
 }
 
-// timedPodctl returns a contender that runs a podctl program.
-func (n *node) timedPodctl(name, program string, args ...string) contender {
-	return contender{name: name, run: func(ctx context.Context) (sample, error) {
-		s, _, err := timed(ctx, program, n.args(args...)...)
-		return s, err
-	}}
+// removeSandbox removes a sandbox with its containers.
+func (n *node) removeSandbox(id string) step {
+	return call(n.cri.RemovePodSandbox, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id})
 }
 
 // removeCgroup removes a cgroup with all below it, in each hierarchy.
@@ -116,53 +115,18 @@ func removeCgroup(name string) error {
 	return err
 }
 
-// write writes a manifest to the bench's directory.
-func (n *node) write(name, text string) (string, error) {
-	path := filepath.Join(n.dir, "manifests", name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", err
-	}
-	return path, os.WriteFile(path, []byte(text), 0o600)
-}
-
 // machine describes the machine and the versions of all programs.
-func (n *node) machine(ctx context.Context) string {
+func (n *node) machine(ctx context.Context, others ...program) string {
 	version, _ := n.cri.Version(ctx, &runtimeapi.VersionRequest{}) // Unknown versions stay empty.
-	others := [][]string{{"runc"}, n.crictl, n.podman, {n.o.kubelet}}
 	programs := []string{version.GetRuntimeName() + " " + version.GetRuntimeVersion()}
-	for _, tool := range others {
-		if len(tool) > 0 && tool[0] != "" {
-			programs = append(programs, firstLine(ctx, tool[0], "--version"))
+	for _, other := range append([]program{{"runc"}}, others...) {
+		if other != nil {
+			programs = append(programs, other[:1].firstLine(ctx, "--version"))
 		}
 	}
 	kernel, _ := os.ReadFile("/proc/sys/kernel/osrelease") // As above.
 	return fmt.Sprintf("One run on %d cores (%s), %.0f MiB of memory and Linux %s, with %s. podctl is %s.\n",
 		goruntime.NumCPU(), field("/proc/cpuinfo", "model name"), mebibytes("/proc/meminfo", "MemTotal"),
 		strings.TrimSpace(string(kernel)), strings.Join(programs, ", "),
-		strings.TrimSpace(strings.TrimPrefix(firstLine(ctx, n.o.podctl, "version", "--client"), "podctl:")))
-}
-
-// firstLine returns the first line of a command's output.
-func firstLine(ctx context.Context, name string, args ...string) string {
-	_, text, _ := timed(ctx, name, args...) // An unknown version stays empty.
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return line
-}
-
-// field returns the value of "name : value" in a file of /proc.
-func field(path, name string) string {
-	text, _ := os.ReadFile(path) // A process may have ended.
-	for line := range strings.Lines(string(text)) {
-		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
-}
-
-// mebibytes returns a field in KiB of a file of /proc as MiB. It returns zero if the file no longer exists.
-func mebibytes(path, name string) float64 {
-	var kib float64
-	fmt.Sscan(field(path, name), &kib) //nolint:errcheck // it stays zero then
-	return kib / (1 << 10)
+		strings.TrimSpace(strings.TrimPrefix(n.podctl.firstLine(ctx, "version", "--client"), "podctl:")))
 }

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// demoImage is the image of all containers.
-const demoImage = "registry.local/podctl/demo:1"
-
-// regularPrefix is the prefix of the names of regular containers.
-const regularPrefix = "c"
-
-// graceSeconds is the grace period of all pods; the demo program obeys SIGTERM at once.
-const graceSeconds = 5
+const (
+	// demoImage is the image of all containers, and demoArchive its file.
+	demoImage   = "registry.local/podctl/demo:1"
+	demoArchive = "demo.tar"
+	// regularPrefix is the prefix of the names of regular containers.
+	regularPrefix = "c"
+	// graceSeconds is the grace period of all pods; the demo program obeys SIGTERM at once.
+	graceSeconds = 5
+)
 
 // shape is a pod of demo containers.
 type shape struct {

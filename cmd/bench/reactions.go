@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,141 +18,130 @@ import (
 // measurements, which are made in turn, beside the idle pods.
 type nodeAgents []*nodeAgent
 
-// idlePrefix is the prefix of the names of the idle pods.
-const idlePrefix = "idle"
-
 // benchAgent measures the agent beside a kubelet.
-func benchAgent(ctx context.Context, o *options) (r report, err error) {
-	list, err := newNodeAgents(ctx, o)
-	defer func() { err = errors.Join(err, list.end(context.WithoutCancel(ctx))) }()
-	if err != nil {
-		return r, err
-	}
-	r.Machine = list[0].machine(ctx)
-	err = list.measure(ctx, o, &r)
-	r.Idle = judgeLoads(r.Loads)
-	return r, err
-}
-
-// newNodeAgents starts each agent on its own node. After an error it also returns the agents that it has begun to
-// start.
-func newNodeAgents(ctx context.Context, o *options) (list nodeAgents, err error) {
-	makers := []func(context.Context, *node) (*nodeAgent, error){newPodctlAgent}
+func benchAgent(ctx context.Context, o *options) (machine string, results []Result, err error) {
+	var list nodeAgents
+	defer func() {
+		for _, a := range list {
+			err = errors.Join(err, a.close(context.WithoutCancel(ctx)))
+		}
+	}()
+	makers := []func(*node, *options) (*nodeAgent, error){(*node).podctlAgent}
 	if o.kubelet != "" {
-		makers = append(makers, newKubelet)
+		makers = append(makers, (*node).kubelet)
 	}
 	for _, maker := range makers {
-		n, err := newNode(ctx, o)
-		if err != nil {
-			return list, err
-		}
-		a, err := maker(ctx, n)
+		n, nodeErr := newNode(ctx, o)
+		a, agentErr := maker(n, o)
 		list = append(list, a)
-		if err != nil {
-			return list, err
+		if err = errors.Join(nodeErr, agentErr); err == nil {
+			err = a.begin(ctx)
 		}
-		// Let podctl create and delete a pod, so that the cgroups exist that a kubelet requires.
-		path, err := a.write("warm.yaml", shape{containers: 1}.manifest("warm"))
 		if err != nil {
-			return list, err
-		}
-		err = errors.Join(a.podctl(ctx, "apply", "--wait=started", path), a.podctl(ctx, "delete", "warm"))
-		if err != nil {
-			return list, err
-		}
-		if err = a.start(ctx, 0); err != nil {
-			return list, err
+			return "", nil, err
 		}
 	}
-	return list, nil
+	results, err = list.measure(ctx, o)
+	return list[0].machine(ctx, tool(o.kubelet)), results, err
 }
 
-// end removes all agents and their nodes.
-func (list nodeAgents) end(ctx context.Context) (err error) {
-	for _, a := range list {
-		err = errors.Join(err, a.leave(ctx), a.close(ctx))
-	}
-	return err
+// begin starts the agent without pods. Before that, podctl creates and deletes a pod, so that the cgroups exist that a
+// kubelet requires.
+func (a *nodeAgent) begin(ctx context.Context) error {
+	const name = "warm"
+	return inTurn(
+		a.put(name, shape{containers: 1}, name),
+		a.podctl.do("apply", "--wait=started", a.manifest(name)),
+		a.podctl.do("delete", name),
+		func(context.Context) error { return os.Remove(a.manifest(name)) },
+		func(ctx context.Context) error { return a.start(ctx, 0) },
+	)(ctx)
 }
 
 // measure measures all figures. The idle pods stay while the reactions are timed, and must all still run afterwards.
-func (list nodeAgents) measure(ctx context.Context, o *options, r *report) (err error) {
-	if r.Loads, err = list.idle(ctx, Load{Pods: o.pods}, o.window); err != nil {
-		return err
+func (list nodeAgents) measure(ctx context.Context, o *options) ([]Result, error) {
+	pods := fmt.Sprintf("%d pods", o.pods)
+	idle, err := list.idle(ctx, o, pods, shape{containers: 1})
+	if err != nil {
+		return nil, err
 	}
 	first := make([][]*runtimeapi.Container, len(list))
 	for i, a := range list {
 		if first[i], err = a.containers(ctx, ""); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	if r.Results, err = measureAll(ctx, o, list.workloads(o.pods)); err != nil {
+	results, err := measureAll(ctx, o, list.workloads(o.pods))
+	results = append(results, idle...)
+	for i, a := range list {
+		if err == nil {
+			err = errors.Join(a.stillRun(ctx, first[i]), a.drop(ctx, podNames(idlePrefix, o.pods)...))
+		}
+	}
+	if err != nil || !o.only.MatchString("probed") {
+		return results, err
+	}
+	probed, err := list.idle(ctx, o, strings.Replace(pods, " ", " probed ", 1), shape{containers: 1, probed: true})
+	return append(results, probed...), err
+}
+
+// stillRun fails if one of the containers no longer runs.
+func (a *nodeAgent) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
+	now, err := a.containers(ctx, "")
+	if err != nil {
 		return err
 	}
-	for i, a := range list {
-		if err = errors.Join(a.stillRun(ctx, first[i]), a.drop(ctx, podNames(idlePrefix, o.pods)...)); err != nil {
-			return err
+	for _, c := range before {
+		if !slices.ContainsFunc(now, func(n *runtimeapi.Container) bool { return n.GetId() == c.GetId() }) {
+			return fmt.Errorf("%s has stopped container %s of pod %s",
+				a.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
 		}
 	}
-	if !o.only.MatchString("probed") {
-		return nil
-	}
-	probed, err := list.idle(ctx, Load{Pods: o.pods, Probed: true}, o.window)
-	r.Loads = append(r.Loads, probed...)
-	return err
+	return nil
 }
 
 // workloads returns the timed reactions.
-func (list nodeAgents) workloads(pods int) []workload {
-	const edited = 4
-	all := []struct {
+func (list nodeAgents) workloads(pods int) (workloads []workload) {
+	changing := func(s shape, names ...string) func(*nodeAgent) contender {
+		return func(a *nodeAgent) contender { return a.changing(s, names...) }
+	}
+	one := shape{containers: 1}
+	for _, reaction := range []struct {
 		workload
 		of func(*nodeAgent) contender
 	}{
-		{workload{
-			name: "death", rounds: 10, limit: limit{ms: 50},
-			what: "from the end of a container's process until the runtime has created the next container",
-		}, (*nodeAgent).dying},
-		{workload{
-			name: "edit-1-of-4", rounds: 10, limit: limit{against: kubeletName, factor: 0.5},
-			what: "an edit of one container of four in the file of a running pod, until the replacement runs",
-		}, func(a *nodeAgent) contender {
-			c := a.changing("edit", shape{containers: edited, mark: "b"})
-			c.before = func(ctx context.Context) error {
-				_, err := a.arrive(ctx, "edit", shape{containers: edited, mark: "a"})
-				return err
+		{about(10, "death", "from the end of a container's process until the runtime has created the next container",
+			Target{Unit: inMilliseconds, Limit: 50}), (*nodeAgent).dying},
+		{about(10, "edit-1-of-4",
+			"an edit of one container of four in the file of a running pod, until the replacement runs",
+			timesKubelet(0.5)), (*nodeAgent).editing},
+		{about(10, "new-1", "a new file of a pod with one container, until it runs",
+			timesKubelet(1)), changing(one, "new")},
+		{about(10, "new-init-3", "a new file of a pod with three init containers, then one, until it runs",
+			timesKubelet(0.3)), changing(shape{inits: 3, containers: 1}, "inits")},
+		{about(3, "new-50", "fifty files of pods with one container at once, until all run",
+			timesKubelet(0.8)), changing(one, podNames("many", 50)...)},
+		{
+			about(5, fmt.Sprintf("restart-%d", pods), fmt.Sprintf("the agent or the kubelet is killed and started "+
+				"with %d running pods, until it reports all of them; no container restarts", pods),
+				Target{Unit: inMilliseconds, Limit: 1000}),
+			func(a *nodeAgent) contender { return a.restarting(pods) },
+		},
+	} {
+		reaction.begin = func(context.Context) (contenders []contender, _ error) {
+			for _, a := range list {
+				c := reaction.of(a)
+				c.name = a.name
+				contenders = append(contenders, c)
 			}
-			return c
-		}},
-		{workload{
-			name: "new-1", rounds: 10, limit: limit{against: kubeletName, factor: 1},
-			what: "a new file of a pod with one container, until it runs",
-		}, func(a *nodeAgent) contender { return a.changing("new", shape{containers: 1}) }},
-		{workload{
-			name: "new-init-3", rounds: 10, limit: limit{against: kubeletName, factor: 0.3},
-			what: "a new file of a pod with three init containers, then one, until it runs",
-		}, func(a *nodeAgent) contender { return a.changing("inits", shape{inits: 3, containers: 1}) }},
-		{workload{
-			name: "new-50", rounds: 3, limit: limit{against: kubeletName, factor: 0.8},
-			what: "fifty files of pods with one container at once, until all run",
-		}, (*nodeAgent).flooded},
-		{workload{
-			name: fmt.Sprintf("restart-%d", pods), rounds: 5, limit: limit{ms: 1000},
-			what: fmt.Sprintf("the agent or the kubelet is killed and started with %d running pods, "+
-				"until it reports all of them; no container restarts", pods),
-		}, func(a *nodeAgent) contender { return a.restarting(pods) }},
-	}
-	workloads := make([]workload, len(all))
-	for i, one := range all {
-		workloads[i] = one.workload
-		for _, a := range list {
-			c := one.of(a)
-			c.name = a.name
-			workloads[i].contenders = append(workloads[i].contenders, c)
+			return contenders, nil
 		}
+		workloads = append(workloads, reaction.workload)
 	}
 	return workloads
 }
+
+func timesKubelet(most float64) Target { return Target{Against: kubeletName, Limit: most} }
 
 // dying kills the process of a container that has not ended before, so no restart delay applies. The pod has a new name
 // each time, because a kubelet remembers the restart delay of a pod whose manifest comes back.
@@ -160,7 +151,7 @@ func (a *nodeAgent) dying() contender {
 		before: func(ctx context.Context) error {
 			round++
 			name = fmt.Sprintf("death-%d", round)
-			_, err := a.arrive(ctx, name, shape{containers: 1})
+			_, err := a.arrive(ctx, shape{containers: 1}, name)
 			return err
 		},
 		run: func(ctx context.Context) (sample, error) {
@@ -196,63 +187,36 @@ func (a *nodeAgent) killOnly(ctx context.Context, name string) (at time.Time, er
 	return time.Now(), syscall.Kill(info.PID, syscall.SIGKILL)
 }
 
-// changing writes a manifest. It measures the time until the last container of its pod has been recreated and all run,
+// changing writes manifests. It measures the time until the last container of each pod has been recreated and all run,
 // according to the runtime.
-func (a *nodeAgent) changing(name string, s shape) contender {
+func (a *nodeAgent) changing(s shape, names ...string) contender {
 	return contender{
 		run: func(ctx context.Context) (sample, error) {
 			began := time.Now()
-			containers, err := a.arrive(ctx, name, s)
-			last := began
-			for _, c := range containers {
-				reply, failed := a.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
-				err = errors.Join(err, failed)
-				if at := time.Unix(0, reply.GetStatus().GetStartedAt()); at.After(last) {
-					last = at
-				}
-			}
+			last, err := a.arrive(ctx, s, names...)
 			return sample{wall: last.Sub(began)}, err
 		},
-		after: func(ctx context.Context) error { return a.drop(ctx, name) },
-	}
-}
-
-// flooded writes fifty manifests at once.
-func (a *nodeAgent) flooded() contender {
-	names := podNames("many", 50)
-	return contender{
-		run:   clocked(func(ctx context.Context) error { return a.arriveAll(ctx, names, shape{containers: 1}) }),
 		after: func(ctx context.Context) error { return a.drop(ctx, names...) },
 	}
 }
 
-// restarting kills the agent and starts it again. It must stop no container.
-func (a *nodeAgent) restarting(pods int) contender {
-	var before []*runtimeapi.Container
-	return contender{
-		before: func(ctx context.Context) (err error) {
-			before, err = a.containers(ctx, "")
-			return err
-		},
-		run: clocked(func(ctx context.Context) error {
-			a.kill()
-			return a.start(ctx, pods)
-		}),
-		after: func(ctx context.Context) error { return a.stillRun(ctx, before) },
-	}
-}
-
-// stillRun fails if one of the containers no longer runs.
-func (a *nodeAgent) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
-	now, err := a.containers(ctx, "")
-	if err != nil {
+// editing changes one container of four in a running pod.
+func (a *nodeAgent) editing() contender {
+	const name = "edit"
+	four := shape{containers: 4, mark: "b"}
+	c := a.changing(four, name)
+	c.before = func(ctx context.Context) error {
+		four.mark = "a"
+		_, err := a.arrive(ctx, four, name)
 		return err
 	}
-	for _, c := range before {
-		if !slices.ContainsFunc(now, func(n *runtimeapi.Container) bool { return n.GetId() == c.GetId() }) {
-			return fmt.Errorf("%s has stopped container %s of pod %s",
-				a.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
-		}
-	}
-	return nil
+	return c
+}
+
+// restarting kills the agent and starts it again.
+func (a *nodeAgent) restarting(pods int) contender {
+	return contender{run: clocked(func(ctx context.Context) error {
+		a.kill()
+		return a.start(ctx, pods)
+	})}
 }

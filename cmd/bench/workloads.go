@@ -4,163 +4,193 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
-// Names of contenders that limits refer to.
+// Names of contenders that targets refer to.
 const (
-	podctlName      = "podctl"
-	floorName       = "floor"
-	floorSideBySide = "floor, side by side"
+	podctlName = "podctl"
+	floorName  = "floor"
 )
 
-// suite creates the workloads of commands on a node.
-type suite struct{ *node }
+// command is a workload of podctl commands. Its pod has the name of the workload.
+type command struct {
+	workload
+	pod shape
+	// others is the number of other pods on the node.
+	others int
+	// before, timed and after are the commands of each run; before and after may be empty. NAME stands for the pod and
+	// PATH for its manifest.
+	before, timed, after string
+	// edited changes the environment of the last container between before and timed.
+	edited bool
+	// floor is the same work with bare calls. created is set if it needs an existing pod.
+	floor   func(*floor, context.Context) error
+	created bool
+	// peers adds the other tools that can start a pod.
+	peers bool
+}
 
-// podctls returns the contenders that run a command line of podctl: the one that is timed and, with -before, the podctl
-// to compare it with.
-func (u *suite) podctls(before, after step, args ...string) []contender {
-	list := []contender{u.timedPodctl(podctlName, u.o.podctl, args...)}
-	if u.o.before != "" {
-		list = append(list, u.timedPodctl("podctl before", u.o.before, args...))
+// commands returns all workloads of commands in the order of the report.
+func commands() []command {
+	const force, started = "delete --force NAME", "apply --wait=started PATH"
+	one, five := shape{containers: 1}, shape{containers: 5}
+	return []command{
+		{
+			workload: about(10, "start-1", "a new pod of one container whose image is present", timesFloor(1.15)),
+			pod:      one, timed: "apply PATH", after: force, floor: (*floor).create, peers: true,
+		}, {
+			workload: about(10, "start-4", "the same with four containers", timesFloor(1.15)),
+			pod:      shape{containers: 4}, timed: "apply PATH", after: force, floor: (*floor).create, peers: true,
+		}, {
+			workload: about(10, "init-3", "three init containers, then one: `apply --wait=started`", timesFloor(1.15)),
+			pod:      shape{inits: 3, containers: 1}, timed: started, after: force, floor: (*floor).create,
+		}, {
+			workload: about(10, "replace-1-of-4",
+				"one container of four is replaced after an edit; the floor is stop, create, start", timesFloor(1.1)),
+			pod: shape{containers: 4}, before: started, edited: true, timed: "apply PATH", after: force,
+			floor: (*floor).replace, created: true,
+		}, {
+			workload: about(10, "delete", "`delete` of a pod of one container that obeys SIGTERM; "+
+				"the floor is stop, stop sandbox, remove, remove sandbox", timesFloor(1.1)),
+			pod: one, before: "apply PATH", timed: "delete NAME", floor: (*floor).remove, created: true,
+		}, {
+			workload: about(2, "wait-10s",
+				"the processor time of `apply --wait` while an init container sleeps for ten seconds",
+				Target{Unit: ofOneProcessor, Limit: 0.02}),
+			pod: shape{inits: 1, sleep: "10s", containers: 1}, timed: started, after: force,
+		}, {
+			workload: about(25, "plan-1", "`plan` of a running pod of five containers, pods on the node: 1",
+				Target{Unit: inMilliseconds, Limit: 25}),
+			pod: five, before: started, timed: "plan PATH",
+		}, {
+			workload: about(25, "plan-400", "`plan` of a running pod of five containers, pods on the node: 400",
+				Target{Unit: inMilliseconds, Limit: 37.5}),
+			pod: five, others: 399, before: started, timed: "plan PATH",
+		},
 	}
-	for i := range list {
-		list[i].before, list[i].after = before, after
+}
+
+func timesFloor(most float64) Target { return Target{Against: floorName, Limit: most} }
+
+// suite is the node of the commands, with the other tools; they are nil if they are not installed.
+type suite struct {
+	*node
+
+	// before is the podctl of -before on this node, or nil.
+	before, podman, crictl program
+}
+
+// benchCommands measures single commands on one node.
+func benchCommands(ctx context.Context, o *options) (machine string, results []Result, err error) {
+	u := &suite{podman: tool(o.podman), crictl: tool(o.crictl)}
+	u.node, err = newNode(ctx, o)
+	defer func() { err = errors.Join(err, u.close(context.WithoutCancel(ctx))) }()
+	if err != nil {
+		return "", nil, err
+	}
+	if o.before != "" {
+		u.before = u.onNode(o.before)
+	}
+	if u.podman != nil {
+		defer u.podman.do("rmi", demoImage)(context.WithoutCancel(ctx)) //nolint:errcheck // it may not be loaded
+		// podman needs capabilities that the container of a build may not have.
+		const try = "podctl-bench-try"
+		err = inTurn(
+			u.put(try, shape{containers: 1}, try),
+			u.podman.do("load", "-q", "-i", filepath.Join(o.images, demoArchive)),
+			u.podman.do("kube", "play", u.manifest(try)),
+			u.podman.do("kube", "down", u.manifest(try)),
+		)(ctx)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench: podman is left out:", err)
+			u.podman = nil
+		}
+	}
+	var workloads []workload
+	for _, c := range commands() {
+		workloads = append(workloads, u.workload(&c))
+	}
+	results, err = measureAll(ctx, o, workloads)
+	return u.machine(ctx, u.crictl, u.podman), results, err
+}
+
+// workload returns the workload of a command with its contenders on this node.
+func (u *suite) workload(c *command) workload {
+	w := c.workload
+	w.begin = func(ctx context.Context) ([]contender, error) {
+		if err := inTurn(u.put(w.Name, c.pod, w.Name), u.fill(c.others))(ctx); err != nil {
+			return nil, err
+		}
+		list := []contender{u.run(c, podctlName, u.podctl)}
+		if u.before != nil {
+			list = append(list, u.run(c, "podctl before", u.before))
+		}
+		if c.floor == nil {
+			return list, nil
+		}
+		f, err := u.floorOf(ctx, "floor-"+w.Name, c.pod)
+		if err != nil {
+			return nil, err
+		}
+		return append(append(list, f.contender(c)), u.peers(c, f)...), nil
+	}
+	w.end = u.podctl.do("delete", "--force", "--ignore-not-found", w.Name)
+	return w
+}
+
+// run returns the contender of a podctl program.
+func (u *suite) run(c *command, name string, podctl program) contender {
+	do := func(line string) []string {
+		return strings.Fields(strings.NewReplacer("NAME", c.Name, "PATH", u.manifest(c.Name)).Replace(line))
+	}
+	one := podctl.contender(name, do(c.timed)...)
+	if c.before != "" {
+		one.before = podctl.do(do(c.before)...)
+	}
+	if c.after != "" {
+		one.after = podctl.do(do(c.after)...)
+	}
+	if c.edited {
+		edited := c.pod
+		edited.mark = "edited"
+		one.before = inTurn(u.put(c.Name, c.pod, c.Name), one.before, u.put(c.Name, edited, c.Name))
+	}
+	return one
+}
+
+// contender returns the bare calls of a command.
+func (f *floor) contender(c *command) contender {
+	one := contender{name: floorName, before: f.prepare, after: f.discard}
+	one.run = clocked(func(ctx context.Context) error { return c.floor(f, ctx) })
+	if c.created {
+		one.before = inTurn(f.prepare, f.create)
+	}
+	return one
+}
+
+// peers returns the other tools that can start the pod.
+func (u *suite) peers(c *command, f *floor) (list []contender) {
+	if c.peers && u.crictl != nil {
+		list = append(list, f.crictl(u.crictl))
+	}
+	if c.peers && u.podman != nil {
+		play := u.podman.contender("podman kube play", "kube", "play", u.manifest(c.Name))
+		play.after = u.podman.do("kube", "down", u.manifest(c.Name))
+		list = append(list, play)
 	}
 	return list
 }
 
-// workloads returns all workloads in the order of the report.
-func (u *suite) workloads() []workload {
-	return []workload{
-		u.creation("start-1", "a new pod of one container whose image is present",
-			limit{against: floorName, factor: 1.15}, shape{containers: 1}),
-		u.creation("start-4", "the same with four containers",
-			limit{against: floorSideBySide, factor: 1.15}, shape{containers: 4}),
-		u.creation("init-3", "three init containers, then one: `apply --wait=started`",
-			limit{against: floorName, factor: 1.15}, shape{inits: 3, containers: 1}, "--wait=started"),
-		u.replacement(), u.deletion(), u.waiting(), u.plan(1, 25), u.plan(400, 37.5),
-	}
-}
-
-// pod writes the manifest of a pod, and prepares the floor of an equal pod.
-func (u *suite) pod(ctx context.Context, name string, s shape) (string, *floor, error) {
-	path, err := u.write(name+".yaml", s.manifest(name))
-	if err != nil {
-		return "", nil, err
-	}
-	f, err := u.floorOf(ctx, "floor-"+name, s)
-	return path, f, err
-}
-
-// creation creates a new pod whose image is present.
-func (u *suite) creation(name, what string, l limit, s shape, flags ...string) workload {
-	return workload{name: name, what: what, limit: l, begin: func(ctx context.Context) ([]contender, error) {
-		path, f, err := u.pod(ctx, name, s)
-		if err != nil {
-			return nil, err
-		}
-		apply := append([]string{"apply", path}, flags...)
-		list := append(u.podctls(nil, u.do("delete", "--force", name), apply...), f.creating(floorName, oneByOne))
-		if s.containers > 1 {
-			list = append(list, f.creating(floorSideBySide, sideBySide))
-		}
-		if s.inits == 0 {
-			list = append(list, u.peersStart(f, path)...)
-		}
-		return list, nil
-	}}
-}
-
-// replacement edits the environment of one container of four before each run.
-func (u *suite) replacement() workload {
-	w := workload{
-		name:  "replace-1-of-4",
-		what:  "one container of four is replaced after an edit; the floor is stop, create, start",
-		limit: limit{against: floorName, factor: 1.1},
-	}
-	var f *floor
-	w.begin = func(ctx context.Context) (list []contender, err error) {
-		s, path := shape{containers: 4}, ""
-		if path, f, err = u.pod(ctx, "replace", s); err != nil {
-			return nil, err
-		}
-		edits := 0
-		edit := func(context.Context) error {
-			edits++
-			s.mark = fmt.Sprint(edits)
-			_, failed := u.write("replace.yaml", s.manifest("replace"))
-			return failed
-		}
-		if err = errors.Join(u.podctl(ctx, "apply", "--wait=started", path), f.prepare(ctx)); err != nil {
-			return nil, err
-		}
-		return append(u.podctls(edit, nil, "apply", path), f.replacing()), f.run(ctx, oneByOne)
-	}
-	w.end = func(ctx context.Context) error {
-		return errors.Join(f.discard(ctx), u.podctl(ctx, "delete", "--force", "replace"))
-	}
-	return w
-}
-
-func (u *suite) deletion() workload {
-	w := workload{
-		name: "delete",
-		what: "`delete` of a pod of one container that obeys SIGTERM; " +
-			"the floor is stop, stop sandbox, remove, remove sandbox",
-		limit: limit{against: floorName, factor: 1.1},
-	}
-	w.begin = func(ctx context.Context) ([]contender, error) {
-		path, f, err := u.pod(ctx, "delete", shape{containers: 1})
-		if err != nil {
-			return nil, err
-		}
-		list := append(u.podctls(u.do("apply", path), nil, "delete", "delete"), f.removing())
-		return append(list, u.peersDelete(path)...), nil
-	}
-	return w
-}
-
-// waiting waits ten seconds for an init container.
-func (u *suite) waiting() workload {
-	w := workload{
-		name: "wait-10s", what: "the processor time of `apply --wait` while an init container sleeps for ten seconds",
-		rounds: 2,
-		limit:  limit{cpuShare: 0.02},
-	}
-	w.begin = func(context.Context) ([]contender, error) {
-		path, err := u.write("waiting.yaml", shape{inits: 1, sleep: "10s", containers: 1}.manifest("waiting"))
-		return u.podctls(nil, u.do("delete", "--force", "waiting"), "apply", "--wait=started", path), err
-	}
-	return w
-}
-
-// plan plans a running pod of five containers, with the given number of pods on the node.
-func (u *suite) plan(pods int, ms float64) workload {
-	w := workload{
-		name: fmt.Sprintf("plan-%d", pods), rounds: 25, limit: limit{ms: ms},
-		what: fmt.Sprintf("`plan` of a running pod of five containers, pods on the node: %d", pods),
-	}
-	w.begin = func(ctx context.Context) ([]contender, error) {
-		path, err := u.write("plan.yaml", shape{containers: 5}.manifest("planned"))
-		if err != nil {
-			return nil, err
-		}
-		return u.podctls(nil, nil, "plan", path),
-			errors.Join(u.podctl(ctx, "apply", "--wait=started", path), u.fill(ctx, pods-1))
-	}
-	return w
-}
-
 // fill runs other pods. They use the machine's network, because there are not enough addresses for them.
-func (u *suite) fill(ctx context.Context, pods int) error {
+func (u *suite) fill(pods int) step {
 	if pods == 0 {
 		return nil
 	}
-	var manifests strings.Builder
-	for _, name := range podNames("fill", pods) {
-		manifests.WriteString("---\n" + shape{containers: 1, host: true}.manifest(name))
-	}
-	path, err := u.write("fill.yaml", manifests.String())
-	return errors.Join(err, u.podctl(ctx, "apply", "--wait=started", "--parallel", "8", path))
+	return inTurn(
+		u.put("fill", shape{containers: 1, host: true}, podNames("fill", pods)...),
+		u.podctl.do("apply", "--wait=started", "--parallel", "8", u.manifest("fill")),
+	)
 }
