@@ -72,10 +72,7 @@ func writeBundle(
 	if err == nil {
 		err = safefs.WriteFile(file, text)
 	}
-	if err != nil {
-		return fmt.Errorf("writing the bundle: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "writing the bundle")
 }
 
 // addPods adds the observed state of the pods and their plans.

@@ -101,10 +101,7 @@ func (s *Setting) give(key string, flag *pflag.Flag) error {
 	case s.list != nil:
 		return fmt.Errorf("%s: %s takes one value: a string, a number, true or false", s.Origin, key)
 	}
-	if err := flag.Value.Set(s.Value); err != nil {
-		return fmt.Errorf("%s: %s: %w", s.Origin, key, err)
-	}
-	return nil
+	return safefs.Wrapf(flag.Value.Set(s.Value), "%s: %s", s.Origin, key)
 }
 
 // variable returns the environment variable for a key.

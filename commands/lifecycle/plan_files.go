@@ -26,10 +26,7 @@ func savePlans(path string, plans []*plan.Plan) error {
 	if err := terminal.WriteDocument(&text, "json", PlanDocument(plans)); err != nil {
 		return err
 	}
-	if err := safefs.WriteFile(path, text.Bytes()); err != nil {
-		return fmt.Errorf("saving the plan: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(safefs.WriteFile(path, text.Bytes()), "saving the plan")
 }
 
 // savedPlans are plans read from a file, to be executed.

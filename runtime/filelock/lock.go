@@ -204,10 +204,8 @@ func (l *Lock) Unlock() error {
 	if err == nil && !keep {
 		err = safefs.IgnoreMissing(l.of.in((*os.Root).Remove))
 	}
-	if err = errors.Join(err, l.file.Close()); err != nil {
-		return fmt.Errorf("releasing the lock: %w", err)
-	}
-	return nil
+	err = errors.Join(err, l.file.Close())
+	return safefs.Wrapf(err, "releasing the lock")
 }
 
 func (l *Lock) keeps() (bool, error) {

@@ -3,7 +3,6 @@ package logfile
 import (
 	"compress/gzip"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -33,10 +32,7 @@ func Compress(dir *safefs.Dir, name string) error {
 			errs = append(errs, compress(dir, old))
 		}
 	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("compressing old logs: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(errors.Join(errs...), "compressing old logs")
 }
 
 // compress replaces a file with a compressed one.

@@ -127,10 +127,7 @@ func (l layout) removePod(ctx context.Context, client runtimeapi.RuntimeServiceC
 		}
 		return err
 	}, func(ctx context.Context) error { return l.freeContainers(ctx, client, id) })
-	if err != nil {
-		return fmt.Errorf("removing sandbox %s: %w", id, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing sandbox %s", id)
 }
 
 // freeContainers ends the tasks that the CRI has lost in one sandbox.
@@ -308,8 +305,5 @@ func removeBridge(name string) error {
 		}
 		return fmt.Errorf("taking the bridge %s down: %w", name, err)
 	}
-	if err := unix.IoctlIfreq(fd, unix.SIOCBRDELBR, request); err != nil {
-		return fmt.Errorf("removing the bridge %s: %w", name, err)
-	}
-	return nil
+	return safefs.Wrapf(unix.IoctlIfreq(fd, unix.SIOCBRDELBR, request), "removing the bridge %s", name)
 }

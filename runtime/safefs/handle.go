@@ -74,3 +74,11 @@ func Cause(err error) error {
 	}
 	return err
 }
+
+// Wrapf returns an error with a text before it, or nil for nil. The text is formatted as by fmt.Sprintf.
+func Wrapf(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
+}

@@ -179,8 +179,5 @@ func (s CheckpointStore) Remove() error {
 	if err := s.pod.layout.dir().Remove(s.Path()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
-	if err := s.pod.layout.dir().Remove(s.pod.Dir()); err != nil {
-		return fmt.Errorf("removing the pod's directory: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(s.pod.layout.dir().Remove(s.pod.Dir()), "removing the pod's directory")
 }

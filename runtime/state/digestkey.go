@@ -40,10 +40,7 @@ func (k KeyFile) Make() error {
 	if key, err := k.Stored(); key != nil || err != nil {
 		return err
 	}
-	if err := k.write(); err != nil {
-		return fmt.Errorf("creating the key of digests %s: %w", k.Path(), safefs.Cause(err))
-	}
-	return nil
+	return safefs.Wrapf(safefs.Cause(k.write()), "creating the key of digests %s", k.Path())
 }
 
 // Stored reads the key. It returns nil without an error if none exists.
@@ -96,10 +93,7 @@ func (k KeyFile) Sweep() error {
 			err = errors.Join(err, k.layout.dir().Remove(filepath.Join(k.layout.Root, entry.Name())))
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("removing unfinished keys of digests: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing unfinished keys of digests")
 }
 
 // write creates the file under its final name only when it is complete. It keeps a key that another process created

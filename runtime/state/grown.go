@@ -35,10 +35,7 @@ func (p Pod) TrimFiles() error {
 	if err = trimFile(dir, filepath.Base(p.EtcHosts()), trimHosts); err == nil {
 		err = trimMessages(dir, filepath.Base(p.TerminationLogs("").above()))
 	}
-	if err != nil {
-		return fmt.Errorf("trimming files of pod %s: %w", p.uid, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "trimming files of pod %s", p.uid)
 }
 
 // trimMessages trims the messages of all containers.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
@@ -59,10 +60,7 @@ func (s HistoryStore) Remove() error {
 	if err == nil {
 		err = s.pod.layout.dir().Remove(s.Path())
 	}
-	if err != nil {
-		return fmt.Errorf("removing the pod's events: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing the pod's events")
 }
 
 // Write replaces the pod's history. It does not sync to disk: a crash of the machine may lose it. The caller holds the
@@ -79,10 +77,7 @@ func (s HistoryStore) Write(h *History) (err error) {
 	if err == nil {
 		err = s.pod.layout.dir().Replace(s.unfinished(), s.Path(), text, 0o600, statedir.Volatile)
 	}
-	if err != nil {
-		return fmt.Errorf("writing the pod's events: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "writing the pod's events")
 }
 
 // Histories holds the histories of all pods, including deleted ones.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/filelock"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Lock waits for the pod's lock until the context ends, and then returns a *filelock.LockedError. It takes a free lock
@@ -95,10 +96,7 @@ func (s Locks) dir() string { return filepath.Join(s.layout.Root, "locks") }
 func (s Locks) file(name string) string { return filepath.Join(s.dir(), name+lockSuffix) }
 
 func (s Locks) make() error {
-	if err := s.layout.dir().MkdirAll(s.dir(), 0o700); err != nil {
-		return fmt.Errorf("creating the lock: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(s.layout.dir().MkdirAll(s.dir(), 0o700), "creating the lock")
 }
 
 // take creates the directory and waits for a lock.

@@ -154,10 +154,7 @@ func (s Objects) Write(key ObjectKey, text []byte) error {
 	if err == nil {
 		err = s.layout.dir().Replace(s.unfinished(), path, text, 0o600, statedir.Durable)
 	}
-	if err != nil {
-		return fmt.Errorf("storing %s: %w", key, safefs.Cause(err))
-	}
-	return nil
+	return safefs.Wrapf(safefs.Cause(err), "storing %s", key)
 }
 
 // unfinished is the temporary file for writing. All objects share it, so that the next holder of the lock finds the
@@ -176,8 +173,5 @@ func (s Objects) Remove(key ObjectKey) error {
 			err = s.layout.dir().RemoveIfEmpty(path)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("removing the stored %s: %w", key, safefs.Cause(err))
-	}
-	return nil
+	return safefs.Wrapf(safefs.Cause(err), "removing the stored %s", key)
 }

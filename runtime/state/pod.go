@@ -236,10 +236,7 @@ func (m CgroupMark) path() string { return filepath.Join(m.pod.Dir(), "cgroup.un
 
 // Set records that the pod's cgroup is about to be created and may be without limits until Clear.
 func (m CgroupMark) Set() error {
-	if err := Touch(m.pod, m.path(), 0o600); err != nil {
-		return fmt.Errorf("marking the cgroup as unfinished: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(Touch(m.pod, m.path(), 0o600), "marking the cgroup as unfinished")
 }
 
 // Clear records that the pod's cgroup has its limits, or does not exist.
@@ -248,10 +245,7 @@ func (m CgroupMark) Clear() error {
 	if err == nil {
 		err = m.pod.layout.dir().Remove(m.path())
 	}
-	if err != nil {
-		return fmt.Errorf("marking the cgroup as finished: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "marking the cgroup as finished")
 }
 
 // IsSet reports whether the pod's cgroup may be without its limits.

@@ -39,10 +39,8 @@ func (s PulledImages) Add(id string) error {
 
 // Forget removes an image, given by its file name. An image without a record is not an error.
 func (s PulledImages) Forget(name string) error {
-	if err := s.layout.dir().Remove(filepath.Join(s.dir(), name)); err != nil {
-		return fmt.Errorf("removing the record of an image that podctl pulled: %w", safefs.Cause(err))
-	}
-	return nil
+	err := s.layout.dir().Remove(filepath.Join(s.dir(), name))
+	return safefs.Wrapf(safefs.Cause(err), "removing the record of an image that podctl pulled")
 }
 
 // List returns the file names of the images that podctl pulled. It ignores other names, which do not belong to podctl.

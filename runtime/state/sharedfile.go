@@ -70,16 +70,11 @@ func (s SharedFile) Write(text []byte) error {
 	if len(text) > sharedMax {
 		return fmt.Errorf("writing %s: %d bytes are more than %d", s.what, len(text), sharedMax)
 	}
-	if err := s.layout.dir().Replace(s.unfinished(), s.Path(), text, 0o600, statedir.Durable); err != nil {
-		return fmt.Errorf("writing %s: %w", s.what, safefs.Cause(err))
-	}
-	return nil
+	err := s.layout.dir().Replace(s.unfinished(), s.Path(), text, 0o600, statedir.Durable)
+	return safefs.Wrapf(safefs.Cause(err), "writing %s", s.what)
 }
 
 // Remove removes the file. A missing file is not an error. The caller holds the lock of Services.
 func (s SharedFile) Remove() error {
-	if err := s.layout.dir().Remove(s.Path()); err != nil {
-		return fmt.Errorf("removing %s: %w", s.what, safefs.Cause(err))
-	}
-	return nil
+	return safefs.Wrapf(safefs.Cause(s.layout.dir().Remove(s.Path())), "removing %s", s.what)
 }

@@ -61,10 +61,7 @@ func (t TerminationLogs) Remove(meant func(path string) bool) error {
 	if err == nil {
 		err = t.remove(path, meant)
 	}
-	if err != nil {
-		return fmt.Errorf("removing the termination logs of container %s: %w", t.container, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing the termination logs of container %s", t.container)
 }
 
 func (t TerminationLogs) remove(path string, meant func(path string) bool) error {

@@ -139,10 +139,7 @@ func (s IDStore) write(r IDRange) error {
 	if err == nil {
 		err = replaceFile(s.pod, idsName, text, usernsMode)
 	}
-	if err != nil {
-		return fmt.Errorf("writing the pod's id range %s: %w", s.Path(), safefs.Cause(err))
-	}
-	return nil
+	return safefs.Wrapf(safefs.Cause(err), "writing the pod's id range %s", s.Path())
 }
 
 // end returns the first id after the range, which may exceed the maximum id.

@@ -23,10 +23,7 @@ func WriteEtcHosts(p state.Pod, content []byte) error {
 	if err = errors.Join(err, dir.Close()); err != nil {
 		return fmt.Errorf("writing the hosts file: %w", err)
 	}
-	if err := errors.Join(overwrite(f, content), f.Close()); err != nil {
-		return fmt.Errorf("writing the hosts file: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(errors.Join(overwrite(f, content), f.Close()), "writing the hosts file")
 }
 
 func overwrite(f *os.File, content []byte) error {
@@ -60,8 +57,6 @@ func ChangeEtcHosts(p state.Pod, change func(before []byte) []byte) error {
 			err = f.Truncate(int64(len(after)))
 		}
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("writing the hosts file: %w", err)
-	}
-	return nil
+	err = errors.Join(err, f.Close())
+	return safefs.Wrapf(err, "writing the hosts file")
 }

@@ -2,7 +2,6 @@ package volume
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -23,10 +22,7 @@ func (c Context) giveToPod(dir *safefs.Dir) error {
 	if group == nil {
 		return nil
 	}
-	if err := applyGroup(dir, int(*group), readWriteBits); err != nil {
-		return fmt.Errorf("changing its group to %d (fsGroup): %w", *group, err)
-	}
-	return nil
+	return safefs.Wrapf(applyGroup(dir, int(*group), readWriteBits), "changing its group to %d (fsGroup)", *group)
 }
 
 // applyGroup gives a volume to a group. It handles the volume itself last, so that the group on the volume means that

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/mounts"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // revealed runs work in a new mount namespace, after unmounting everything that covers mounts below dir. Other
@@ -62,8 +63,5 @@ func sameDir(dir string, before os.FileInfo) error {
 	if err == nil && !os.SameFile(before, after) {
 		err = errors.New("another directory is mounted over it")
 	}
-	if err != nil {
-		return fmt.Errorf("mounts below %s are hidden: %w", dir, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "mounts below %s are hidden", dir)
 }

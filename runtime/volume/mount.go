@@ -157,10 +157,7 @@ func share(dir string) error {
 }
 
 func makeShared(dir string) error {
-	if err := unix.Mount("", dir, "", unix.MS_SHARED, ""); err != nil {
-		return fmt.Errorf("sharing %s for mountPropagation: %w", dir, err)
-	}
-	return nil
+	return safefs.Wrapf(unix.Mount("", dir, "", unix.MS_SHARED, ""), "sharing %s for mountPropagation", dir)
 }
 
 // isShared reports whether the mount that contains a directory is shared.

@@ -59,10 +59,7 @@ func removeEntries(p state.Pod, wanted func(name string) bool) error {
 		}
 		return nil
 	}, p.SubPaths(), p.Dir())
-	if err != nil {
-		return fmt.Errorf("removing the pod's volumes: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing the pod's volumes")
 }
 
 // unmountAndRemove unmounts everything at and below directories of a pod, and then calls remove. The kernel unmounts

@@ -40,10 +40,7 @@ func (l Logs) Archive(now time.Time) error {
 	if err == nil {
 		err = l.inRoot(func(root *safefs.Dir, base string) error { return archive(root, base, now) })
 	}
-	if err != nil {
-		return fmt.Errorf("setting the pod's logs aside: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "setting the pod's logs aside")
 }
 
 // archive moves the logs of one pod to the archive. It replaces logs of the pod archived before.

@@ -44,10 +44,7 @@ func (l Logs) Link(container, containerID string, attempt uint32) error {
 	if err == nil && link != "" {
 		err = symlink(l.Roots.Links, target, filepath.Base(link))
 	}
-	if err != nil {
-		return fmt.Errorf("linking the log of container %s: %w", container, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "linking the log of container %s", container)
 }
 
 // has reports whether a container has a log with this name.

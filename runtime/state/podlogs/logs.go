@@ -108,10 +108,7 @@ func (l Logs) Make(container string) error {
 	if err == nil {
 		err = makeLogDirs(l.Roots.Logs, names)
 	}
-	if err != nil {
-		return fmt.Errorf("creating the log directory: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "creating the log directory")
 }
 
 func makeLogDirs(logRoot string, names []string) error {
@@ -178,10 +175,7 @@ type logFile struct {
 // can create either.
 func (l Logs) Clear(container string, attempt uint32) error {
 	err := l.in(container, func(dir *safefs.Dir) error { return ClearLogIn(dir, logFileName(attempt)) })
-	if err != nil {
-		return fmt.Errorf("preparing the log of container %s: %w", container, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "preparing the log of container %s", container)
 }
 
 // ClearLogIn is Clear for an open directory. A file with several names does not count as a log, because it may be a

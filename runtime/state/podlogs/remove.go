@@ -2,7 +2,6 @@ package podlogs
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -20,10 +19,7 @@ func (l Logs) Remove(container, containerID string, attempt uint32) error {
 	if err == nil && link != "" {
 		err = inDir(filepath.Dir(link), func(dir *safefs.Dir) error { return dir.Remove(filepath.Base(link)) })
 	}
-	if err != nil {
-		return fmt.Errorf("removing the logs of container %s: %w", container, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing the logs of container %s", container)
 }
 
 // RemoveOlder removes the logs of a container's attempts before one, and the links to them.
@@ -32,10 +28,7 @@ func (l Logs) RemoveOlder(container string, attempt uint32) error {
 	if err == nil && len(removed) > 0 {
 		err = l.Roots.removeLinks(func(target string) bool { return removed[target] })
 	}
-	if err != nil {
-		return fmt.Errorf("removing old logs of container %s: %w", container, err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing old logs of container %s", container)
 }
 
 // remove removes the logs of the attempts for which goes returns true, and returns their paths. A log directory that is
@@ -64,10 +57,7 @@ func (l Logs) RemoveAll() error {
 	if err == nil {
 		err = l.inRoot((*safefs.Dir).RemoveAll)
 	}
-	if err != nil {
-		return fmt.Errorf("removing the pod's logs: %w", err)
-	}
-	return nil
+	return safefs.Wrapf(err, "removing the pod's logs")
 }
 
 // inRoot calls work with the name of each existing log directory of the pod. It removes a file that is not a directory,
