@@ -83,6 +83,12 @@ func (o Origin) MarkSource(pod *v1.Pod) {
 	pod.Annotations[AnnotationConfigSource] = OwnerAPI
 }
 
+// IsMirror reports whether a pod of the API server only shows a pod of another source (kubelet: IsMirrorPod).
+func IsMirror(pod *v1.Pod) bool {
+	_, is := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return is
+}
+
 // New returns a pod that no longer changes, so its hashes are computed only once.
 func New(pod *v1.Pod, source string, written types.UID) *Desired {
 	return &Desired{

@@ -205,7 +205,7 @@ func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.
 	}
 	var all []sources.Source
 	for _, arg := range args {
-		s := sources.Settings{Loader: sess.Loader(false)}
+		s := sources.Settings{Loader: sess.Loader(false), EndRemoved: o.Cluster != nil}
 		s.Loader.Workloads, s.Loader.Store, s.Loader.SkipUnknown = true, true, o.skipUnknown
 		one, err := o.source(arg, s)
 		if err != nil {

@@ -47,6 +47,7 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.StringSliceVar(&o.dns, "cluster-dns", nil, "Addresses of the cluster's DNS servers, for pods of the API server")
 	f.StringVar(&o.ClusterDomain, "cluster-domain", "",
 		"Domain of the cluster, such as cluster.local, for pods of the API server")
+	f.BoolVar(&o.MirrorPods, "mirror-pods", true, "Show pods of other sources in the cluster, as mirror pods")
 	f.StringSliceVar(&o.taints, "register-with-taints", nil,
 		"Taints for a Node that does not exist yet, such as dedicated=db:NoSchedule")
 	f.StringVar(&o.ProviderID, "provider-id", "",

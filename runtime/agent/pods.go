@@ -67,6 +67,8 @@ type ShownPod struct {
 	// Reclaimed reports that the pod has ended because its source deletes it: no container runs, its volumes and its
 	// cgroup are removed, and its status is final (kubelet: podIsFinished).
 	Reclaimed bool
+	// Leaving reports that the pod is being deleted.
+	Leaving bool
 }
 
 // ShownPods returns the shown pods with their state. It does not wait for passes.
@@ -75,10 +77,19 @@ func (s *shownPods) ShownPods(ctx context.Context) ([]ShownPod, error) {
 		var pods []ShownPod
 		for _, d := range s.reconciler.shownPods() {
 			uid := d.Pod.UID
-			pods = append(pods, ShownPod{Desired: d, MayRun: s.workers.Starting(uid), Reclaimed: s.workers.Ended(uid)})
+			pods = append(pods, ShownPod{
+				Desired: d, MayRun: s.workers.Starting(uid),
+				Reclaimed: s.workers.Ended(uid), Leaving: s.workers.Ending(uid),
+			})
 		}
 		return pods
 	})
+}
+
+// SourcesRead reports whether every source but the API server has been read completely at least once. Until then, it is
+// unknown whether a pod that is not shown is wanted.
+func (s *shownPods) SourcesRead(ctx context.Context) (bool, error) {
+	return call(ctx, s.inbox, s.reconciler.ledger.Complete)
 }
 
 // Pods lists the shown pods with their status. A pod that cannot be observed has the phase Unknown and the error as its

@@ -33,6 +33,8 @@ type ClusterSettings struct {
 	// ClusterDNS are the DNS servers of the cluster, and ClusterDomain is the end of its names. Both may be empty.
 	ClusterDNS    []netip.Addr
 	ClusterDomain string
+	// MirrorPods shows pods of other sources in the cluster.
+	MirrorPods bool
 	// Labels, Taints and ProviderID apply when the Node is created.
 	Labels     map[string]string
 	Taints     []v1.Taint

@@ -25,6 +25,13 @@ type podStates struct {
 // ShowPods adds the status of pods. Call it once, before the metrics are read.
 func (m *Metrics) ShowPods(pods Pods) { m.registry.MustRegister(newPodStates(pods)) }
 
+// ShowMirrors adds the number of mirror pods of a node, which count returns each time the metrics are read.
+func (m *Metrics) ShowMirrors(count func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Subsystem: kubelet, Name: "mirror_pods", Help: "The number of mirror pods of the node in the API server.",
+	}, func() float64 { return float64(count()) }))
+}
+
 func newPodStates(pods Pods) *podStates {
 	desc := func(name, help string, labels ...string) *prometheus.Desc {
 		return prometheus.NewDesc("kube_pod_"+name, help, append([]string{"namespace", "pod", "uid"}, labels...), nil)

@@ -46,7 +46,12 @@ func (f *Files) Run(ctx context.Context, reread <-chan chan struct{}, notify fun
 	l.events = debounce(ctx, w.events, f.settings.Settle)
 	l.read = func(ctx context.Context) Reading {
 		warning := f.renew(ctx, w)
+		// A file that is deleted later is in the next reading.
+		removed := w.takeRemoved()
 		r := f.read(ctx, time.Now())
+		if f.settings.EndRemoved {
+			r.Removed = removed
+		}
 		r.Warning = warning
 		return r
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -208,6 +209,31 @@ func TestReplacedFile(t *testing.T) {
 		t.Errorf("a file that may be written still was read: %s", shown(all[len(all)-1]))
 	}
 	l.wants(t, "one:half")
+}
+
+// TestDeletedFile checks that a file that is deleted and written again ends its pod only with EndRemoved, and that a
+// file that is replaced does not.
+func TestDeletedFile(t *testing.T) {
+	for _, ends := range []bool{false, true} {
+		dir := t.TempDir()
+		at := func(name string) string { return filepath.Join(dir, name) }
+		put(t, at("one.yaml"), manifest("one", "", "1"))
+		s, err := NewFiles(dir, Settings{EndRemoved: ends})
+		must(t, err)
+		l, _ := starts(t, s)
+		l.wants(t, "one:1")
+		put(t, at(".new"), manifest("one", "", "2"))
+		must(t, os.Rename(at(".new"), at("one.yaml")))
+		l.wants(t, "one:2")
+		must(t, os.Remove(at("one.yaml")))
+		put(t, at("one.yaml"), manifest("one", "", "2"))
+		put(t, at("two.yaml"), manifest("two", "", "1"))
+		l.wants(t, "one:2 two:1")
+		ended := slices.ContainsFunc(l.all(), func(u Update) bool { return u.Complete && len(u.Pods) == 0 })
+		if ended != ends {
+			t.Errorf("EndRemoved %t: the pod has ended: %t", ends, ended)
+		}
+	}
 }
 
 // TestChanges checks that only a file renamed within the directory counts as replaced.

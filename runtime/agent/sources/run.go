@@ -33,13 +33,13 @@ func (l *poller) run(ctx context.Context, reread <-chan chan struct{}, notify fu
 				return
 			}
 			next = time.Now().Add(l.interval)
+			if r.Err == nil && len(r.Removed) > 0 {
+				l.texts.Drop(r.Removed)
+				l.report(notify)
+			}
 			l.texts.Take(time.Now(), r)
 		}
-		u, again := l.texts.Wanted(time.Now())
-		if !u.SameAs(l.reported) {
-			l.reported = u
-			notify(u)
-		}
+		again := l.report(notify)
 		if requested != nil {
 			close(requested)
 		}
@@ -59,6 +59,16 @@ func (l *poller) run(ctx context.Context, reread <-chan chan struct{}, notify fu
 			return
 		}
 	}
+}
+
+// report reports a changed state of the source, and returns when to call again.
+func (l *poller) report(notify func(Update)) time.Time {
+	u, again := l.texts.Wanted(time.Now())
+	if !u.SameAs(l.reported) {
+		l.reported = u
+		notify(u)
+	}
+	return again
 }
 
 // debounce sends once a series of events is over, because files are written in several steps. If the series does not

@@ -148,6 +148,9 @@ type Settings struct {
 	// Settle is how long a directory must be unchanged before it is read. Zero means 10 ms. A tenth of it is enough if
 	// files were renamed to their names.
 	Settle time.Duration
+	// EndRemoved ends the pods of a file at once if it is deleted, also if it is written again (kubelet:
+	// consumeWatchEvent). Otherwise, only a file that stays away ends its pods. Renamed files are not affected.
+	EndRemoved bool
 	// reportDelay is how long a problem must last before it is reported, because a text may be half written. Zero
 	// means one second.
 	reportDelay time.Duration

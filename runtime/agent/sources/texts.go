@@ -26,6 +26,8 @@ type Reading struct {
 	Texts []Text
 	// Err is set if the source could not be read, so that its contents are unknown.
 	Err error
+	// Removed are the names of texts that were deleted since the last read, also if they exist again.
+	Removed []string
 	// Warning is a problem of a source that could be read.
 	Warning error
 }
@@ -83,6 +85,16 @@ func (t *Texts) Take(now time.Time, r Reading) {
 	t.failed = failed
 	t.complete = t.complete || failed == nil
 	t.stamp(now)
+}
+
+// Drop drops the pods of deleted texts at once. Those that exist again come back with the next reading.
+func (t *Texts) Drop(removed []string) {
+	for name, w := range t.pods {
+		if slices.Contains(removed, w.pod.Source) {
+			delete(t.pods, name)
+			t.stale = true
+		}
+	}
 }
 
 // apply returns the reason why a reading changes nothing.

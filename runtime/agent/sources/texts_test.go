@@ -254,6 +254,27 @@ func TestBrieflyMissingObjects(t *testing.T) {
 	}
 }
 
+// TestDrop checks that the pods of a deleted text end at once, and that the next reading brings back those of a text
+// that exists again.
+func TestDrop(t *testing.T) {
+	b := newBook(t)
+	b.write("a", manifest("one", "", "1")+"---\n"+withConfig("two"), "b", manifest("three", "", "1"))
+	before := shown(b.last)
+	if b.Drop([]string{"c"}); shown(b.ask()) != before {
+		t.Errorf("another text: %s", shown(b.last))
+	}
+	if b.Drop([]string{"a"}); shown(b.ask()) != "three:1" || !b.last.Complete {
+		t.Errorf("dropped: %s", shown(b.last))
+	}
+	if b.read(); shown(b.last) != before {
+		t.Errorf("written again: %s, before %s", shown(b.last), before)
+	}
+	b.Drop([]string{"a"})
+	if b.remove("a"); shown(b.last) != "three:1" {
+		t.Errorf("removed: %s", shown(b.last))
+	}
+}
+
 // TestAnEmptyTextChangesNothing checks that an empty text is reported and changes nothing, because the disk may be full
 // or a write unfinished.
 func TestAnEmptyTextChangesNothing(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/fsnotify/fsnotify"
@@ -19,6 +20,10 @@ type watch struct {
 	watcher   *fsnotify.Watcher
 	// events holds at most one change that was not received yet.
 	events chan change
+
+	// mu guards removed: the files that were deleted since the last call of takeRemoved.
+	mu      sync.Mutex
+	removed []string
 }
 
 // change is the kind of a change of a text. If two are merged, the smaller value is used.
@@ -75,13 +80,35 @@ func (w *watch) forward(ctx context.Context, watcher *fsnotify.Watcher) {
 		case <-ctx.Done():
 			return
 		case event := <-watcher.Events:
-			if w.isRelevant(filepath.Clean(event.Name)) {
+			if name := filepath.Clean(event.Name); w.isRelevant(name) {
+				w.noteRemoved(event, name)
 				w.send(changeOf(event))
 			}
 		case <-watcher.Errors: //nolint:errcheck // events may have been lost: read to find out
 			w.send(written)
 		}
 	}
+}
+
+// removedMax limits the deleted files that are noted. The others end as files that stay away.
+const removedMax = 10000
+
+// noteRemoved notes a deleted file.
+func (w *watch) noteRemoved(event fsnotify.Event, name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if event.Has(fsnotify.Remove) && len(w.removed) < removedMax {
+		w.removed = append(w.removed, name)
+	}
+}
+
+// takeRemoved returns the files that were deleted since the last call.
+func (w *watch) takeRemoved() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	removed := w.removed
+	w.removed = nil
+	return removed
 }
 
 // changeOf distinguishes files that were renamed within the directory from new files. fsnotify records the old name

@@ -29,7 +29,11 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 		Cluster: n.guard, Client: n.client.Client, Heartbeat: heartbeat,
 		Random: rand.Float64, Log: n.member.Log,
 		Facts:  func() nodestatus.Facts { return n.facts(a, runtime, identity) },
-		Record: n.record, Registered: n.startSource,
+		Record: n.record,
+		Registered: func() {
+			n.startSource()
+			n.mirrors.manager.Wake()
+		},
 	}), nil
 }
 

@@ -43,6 +43,7 @@ type node struct {
 	statuses   *statuses.Manager
 	events     *apievents.Sender
 	references *references.References
+	mirrors    *mirrorPods
 	// ports are those of the node's server.
 	ports        ports
 	certificates nodeCertificates
@@ -87,10 +88,12 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	n.source = pods.New(pods.Settings{
 		Name: podspec.OwnerAPI, Client: client.Core, Node: n.NodeName,
 		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered, Confirm: n.guard.Check,
-		Changed: n.changed, Listed: func() { n.statuses.Wake() }, Log: m.Log,
+		Changed: n.changed, Listed: n.listed, Log: m.Log,
 	})
+	n.mirrors = newMirrorPods(n)
 	n.statuses = statuses.New(statuses.Settings{
-		Pods: n, Copies: n.source, Sender: statuses.NewClient(client.Core), Log: m.Log,
+		Pods:   &shownPods{mirrorPods: n.mirrors, lister: m.Engine.Lister},
+		Copies: n.source, Sender: statuses.NewClient(client.Core), Log: m.Log,
 	})
 	n.references = n.newReferences(ctx)
 	m.Engine.UseCluster(n.references)
@@ -102,6 +105,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 		Client: events, Check: n.checkEvents, Node: n.NodeName, Random: rand.Float64, Log: m.Log,
 	})
 	client.Health.OnReturn(n.events.Wake)
+	client.Health.OnReturn(n.mirrors.manager.Retry)
 	m.Engine.ObserveEvents(n.handlePodEvents)
 	m.Engine.Observer.Conditions = func(_ context.Context, uid types.UID) []v1.PodCondition {
 		return conditionsOf(n.source.Get(uid))
@@ -117,9 +121,9 @@ func (n *node) checkEvents() error {
 	return cmp.Or(n.client.Health.Check(), n.guard.Other())
 }
 
-// handlePodEvents sends events of pods of the API server. Other pods do not exist there.
+// handlePodEvents sends events of pods that the API server has.
 func (n *node) handlePodEvents(ref model.PodRef, events []state.PodEvent) {
-	if pod := n.source.Get(ref.UID); pod != nil {
+	if pod := n.mirrors.eventPod(ref); pod != nil {
 		n.events.Pod(pod, events)
 	}
 }
@@ -139,10 +143,11 @@ func (n *node) Source() sources.Source { return n.source }
 // HandleEvent marks the pod of an event: its status may have changed. The objects of a pod that has ended are not
 // watched any longer.
 func (n *node) HandleEvent(_ context.Context, e *agent.Event) {
-	if isPreparation(e) {
-		n.statuses.MarkLater(e.Pod.UID)
+	n.mirrors.handleEvent(e)
+	if uid := n.mirrors.apiUID(e.Pod); isPreparation(e) {
+		n.statuses.MarkLater(uid)
 	} else {
-		n.statuses.Mark(e.Pod.UID)
+		n.statuses.Mark(uid)
 	}
 	switch {
 	case e.Kind == agent.Ended:
@@ -170,53 +175,18 @@ func isPreparation(e *agent.Event) bool {
 // errStarting is the error of a request before the agent runs.
 var errStarting = errors.New("the agent is starting")
 
-// Shown returns the pods of the API server that the agent keeps, and the rejected ones, which the agent does not get.
-func (n *node) Shown(ctx context.Context) ([]statuses.Shown, error) {
-	a := n.agent.Load()
-	if a == nil {
-		return nil, errStarting
-	}
-	all, err := a.ShownPods(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var own []statuses.Shown
-	for _, p := range all {
-		if p.Desired.FromCluster() {
-			own = append(own, statuses.Shown(p))
-		}
-	}
-	for _, r := range n.source.Rejected() {
-		own = append(own, statuses.Shown{Desired: podspec.New(r.Pod, podspec.OwnerAPI, r.Pod.UID), Reclaimed: true})
-	}
-	return own, nil
-}
-
-// List returns pods with their status.
-func (n *node) List(ctx context.Context, all []*podspec.Desired) ([]*v1.Pod, error) {
-	refused := map[types.UID]*v1.Pod{}
-	for _, r := range n.source.Rejected() {
-		refused[r.Pod.UID] = r.Status()
-	}
-	var kept []*podspec.Desired
-	var found []*v1.Pod
-	for _, d := range all {
-		if pod := refused[d.Pod.UID]; pod != nil {
-			found = append(found, pod)
-			continue
-		}
-		kept = append(kept, d)
-	}
-	if len(kept) == 0 {
-		return found, nil
-	}
-	listed, err := n.member.Engine.Lister.List(ctx, kept)
-	return append(found, listed...), err
+// listed handles a list of the pods of the API server.
+func (n *node) listed() {
+	n.statuses.Wake()
+	n.mirrors.manager.Retry()
 }
 
 // changed handles a changed copy of a pod. A pod that becomes rejected gets an event.
 func (n *node) changed(uid types.UID) {
 	n.statuses.Changed(uid)
+	if n.mirrors.changed(uid) {
+		n.statuses.Mark(uid)
+	}
 	if r := n.source.NewlyRejected(uid); r != nil {
 		n.statuses.Mark(uid)
 		now, reason := n.member.Now(), r.Status().Status.Reason
@@ -230,6 +200,7 @@ func (n *node) changed(uid types.UID) {
 // Run does the work of the node until the context ends.
 func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	n.agent.Store(a)
+	a.Metrics().ShowMirrors(func() int { return len(n.source.Mirrors()) })
 	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
 		NodeName: n.NodeName, Access: n.ports.access, Certificates: n.certificates.serve,
 		Configuration: n.configuration, Measures: newMeter(n, a), Metrics: a.Metrics(),
@@ -249,6 +220,7 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.statuses.Run(ctx) })
 	parts.Go(func() { n.events.Run(ctx) })
 	parts.Go(func() { n.references.Run(ctx) })
+	parts.Go(func() { n.mirrors.manager.Run(ctx) })
 	parts.Go(func() { n.runCollections(ctx, a) })
 	parts.Go(func() { n.certificates.run(ctx) })
 	return n.ports.serve(ctx, server)

@@ -59,7 +59,7 @@ func TestDescribe(t *testing.T) {
 		source:          pods.New(pods.Settings{Name: "api", Load: load.FromAPI, Log: log}),
 		events:          apievents.New(apievents.Settings{Check: func() error { return errors.New("down") }, Node: "n", Log: log}),
 	}
-	n.statuses = statuses.New(statuses.Settings{Pods: n, Copies: n.source, Log: log})
+	n.statuses = statuses.New(statuses.Settings{Copies: n.source, Log: log})
 	n.events.Node("Normal", "Starting", "")
 	s := &api.Status{Pods: []api.Pod{{PodRef: model.PodRef{UID: "u"}}}}
 	n.Describe(s)

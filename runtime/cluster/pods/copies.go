@@ -135,6 +135,9 @@ func (c *copies) convert(e, before *entry) {
 		e.desired, e.err, e.recorded, e.announced = before.desired, before.err, before.recorded, before.announced
 		return
 	}
+	if podspec.IsMirror(e.pod) {
+		return // It shows a pod of another source, and never runs itself.
+	}
 	ended := before.isHidden() || before == nil && isTerminal(e.pod) && !c.known(e.pod.UID)
 	if ended && e.pod.DeletionTimestamp == nil {
 		// The pod has ended earlier, on this machine or on another with this name. It never runs again. The agent gets

@@ -77,6 +77,28 @@ func (s *Source) Get(uid types.UID) *v1.Pod {
 	return nil
 }
 
+// Mirrors returns the mirror pods of this node, which must not be changed. The source does not provide them.
+func (s *Source) Mirrors() (mirrors []*v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.copies.sorted() {
+		if podspec.IsMirror(e.pod) {
+			mirrors = append(mirrors, e.pod)
+		}
+	}
+	return mirrors
+}
+
+// Mirror returns the mirror pod with a name, which must not be changed; nil if there is none.
+func (s *Source) Mirror(name types.NamespacedName) *v1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.copies.byName[name]; e != nil && podspec.IsMirror(e.pod) {
+		return e.pod
+	}
+	return nil
+}
+
 // Rejected returns the pods that podctl cannot use and that have no record on this machine. They must never run.
 func (s *Source) Rejected() []Rejection {
 	s.mu.Lock()

@@ -373,6 +373,35 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestMirrorPods checks that a pod that shows a pod of another source never reaches the agent.
+func TestMirrorPods(t *testing.T) {
+	for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodFailed} {
+		for _, known := range []bool{false, true} {
+			s := New(Settings{
+				Name: "api", Node: "n", Known: func(types.UID) bool { return known },
+				Load: func(pod *v1.Pod) (*podspec.Desired, error) { return podspec.New(pod, "api", pod.UID), nil },
+			})
+			mirror, own := podNamed("web-n", "1"), podNamed("own", "2")
+			mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "digest"}
+			mirror.Status.Phase = phase
+			if phase == v1.PodFailed {
+				mirror.DeletionTimestamp = new(metav1.Now())
+			}
+			s.copies.replace([]*v1.Pod{&mirror, &own})
+			if u := s.update(); uids(u) != "2" || len(u.Ending)+len(u.Unread)+len(u.Problems)+len(s.Rejected()) > 0 {
+				t.Errorf("%s, known %t: %+v", phase, known, u)
+			}
+			name := types.NamespacedName{Namespace: "a", Name: "web-n"}
+			if all := s.Mirrors(); len(all) != 1 || all[0] != &mirror || s.Mirror(name) != &mirror || s.Get("1") != &mirror {
+				t.Errorf("%s, known %t: mirror pods %v", phase, known, all)
+			}
+			if name.Name = "own"; s.Mirror(name) != nil {
+				t.Error("an ordinary pod is no mirror pod")
+			}
+		}
+	}
+}
+
 // TestForcedDeletion checks that the last grace period of a pod that is gone is reported until its records are gone.
 func TestForcedDeletion(t *testing.T) {
 	known := map[types.UID]bool{"1": true, "2": true}

@@ -3,6 +3,7 @@ package statuses
 import (
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
@@ -12,7 +13,7 @@ func (m *Merge) mergeConditions(s *v1.PodStatus, ends bool) {
 	if m.Before != nil {
 		merge.Before = m.Before.Conditions
 	}
-	if !isMirror(m.API) {
+	if !podspec.IsMirror(m.API) {
 		merge.Generation = m.Generation
 	}
 	s.Conditions = merge.Merge(s)

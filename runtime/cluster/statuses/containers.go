@@ -45,7 +45,7 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 		return
 	case own.ContainerID == "":
 		m.mergeWithoutRecord(own, old)
-	case own.State.Running != nil && ended != nil && old.RestartCount >= own.RestartCount:
+	case own.State.Running != nil && (ended != nil || m.startsAgain(own, old)) && old.RestartCount >= own.RestartCount:
 		own.RestartCount = old.RestartCount + 1
 	}
 	own.RestartCount = max(own.RestartCount, old.RestartCount)
@@ -56,6 +56,12 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 	if ended != nil && own.ContainerID != old.ContainerID {
 		own.LastTerminationState.Terminated = ended
 	}
+}
+
+// startsAgain reports whether another container runs in place of one that ran. A pod of a file that was deleted and
+// written again has no records of its earlier containers, but its mirror pod may be the same.
+func (m *Merge) startsAgain(own, old *v1.ContainerStatus) bool {
+	return podspec.IsMirror(m.API) && old.State.Running != nil && own.ContainerID != old.ContainerID
 }
 
 // isCreated reports whether a container is created but not started. A kubelet shows it only if the start fails, without

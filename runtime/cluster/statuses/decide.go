@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -121,7 +122,7 @@ func (k *known) request(v verb, body []byte) request {
 // the request was already made, and that the object waits for its finalizers.
 func (k *known) deletable(base *v1.Pod, m *Merge) bool {
 	grace := base.DeletionGracePeriodSeconds
-	return !k.deleted && base.DeletionTimestamp != nil && (grace == nil || *grace > 0) && !isMirror(base) &&
+	return !k.deleted && base.DeletionTimestamp != nil && (grace == nil || *grace > 0) && !podspec.IsMirror(base) &&
 		terminal(base.Status.Phase) && k.reclaimed && !m.mayRun()
 }
 

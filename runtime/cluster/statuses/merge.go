@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Merge is the input of one merge. Nothing in it is changed.
@@ -73,16 +75,10 @@ func (m *Merge) keepFields(s *v1.PodStatus) {
 // generation returns the observed generation. It never goes back, and is 0 for a mirror pod, because the pod behind it
 // has no generation.
 func (m *Merge) generation(before int64) int64 {
-	if isMirror(m.API) {
+	if podspec.IsMirror(m.API) {
 		return before
 	}
 	return max(m.Generation, before)
-}
-
-// isMirror reports whether a pod of the API stands for a pod of another source (kubelet: IsMirrorPod).
-func isMirror(pod *v1.Pod) bool {
-	_, ok := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return ok
 }
 
 func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {

@@ -420,6 +420,26 @@ func TestMergeContainers(t *testing.T) {
 	}
 }
 
+// TestMergeMirror checks that a container that runs again without records of its earlier runs counts as restarted.
+func TestMergeMirror(t *testing.T) {
+	for name, c := range map[string]struct{ was, own, want string }{
+		"its end was not sent": {"app id=1 running", "app id=2 running", "app id=2 count=1 running"},
+		"its end was sent":     {"app id=1 count=2 ended=0", "app id=2 running", "app id=2 count=3 running last=0"},
+		"it still runs":        {"app id=1 count=2 running", "app id=1 running", "app id=1 count=2 running"},
+		"it is counted":        {"app id=1 running", "app id=2 count=1 running", "app id=2 count=1 running"},
+	} {
+		api, own := podFrom(t, spec("Always")), v1.PodStatus{Phase: v1.PodRunning}
+		api.Status.Phase = v1.PodRunning
+		api.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
+		api.Status.ContainerStatuses = []v1.ContainerStatus{containerFrom(t, c.was)}
+		own.ContainerStatuses = []v1.ContainerStatus{containerFrom(t, c.own)}
+		got := mergeTwice(t, &Merge{API: api, Own: own, Now: noon()})
+		if text := containerText(&got.ContainerStatuses[0]); text != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
+	}
+}
+
 // TestMergeAwaitsThePass checks that the end of a container is not sent while the running pass may start it again although
 // its restart policy says no: the API server refuses a container that runs after such an end.
 func TestMergeAwaitsThePass(t *testing.T) {

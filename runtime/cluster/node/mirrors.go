@@ -1,0 +1,195 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/cluster/mirrors"
+	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// mirrorPods keeps the mirror pods of the pods of other sources.
+type mirrorPods struct {
+	*node
+
+	manager *mirrors.Manager
+
+	// mu guards the following fields. known are the uids of the mirror pods. hashes has the newest hash of each pod.
+	// alone has the hash of the version of each pod that runs without an earlier one.
+	mu     sync.Mutex
+	known  map[types.UID]bool
+	hashes map[types.UID]hashed
+	alone  map[types.UID]string
+}
+
+// hashed is the hash of a manifest.
+type hashed struct {
+	pod  *v1.Pod
+	hash string
+}
+
+func newMirrorPods(n *node) *mirrorPods {
+	m := &mirrorPods{
+		node: n, known: map[types.UID]bool{}, hashes: map[types.UID]hashed{}, alone: map[types.UID]string{},
+	}
+	m.manager = mirrors.New(mirrors.Settings{
+		Client: n.client.Core, Read: m.read, Confirm: n.guard.Confirm, Random: rand.Float64, Log: n.member.Log,
+	})
+	return m
+}
+
+// errUnlisted is the error of a request before the pods of the API have been listed.
+var errUnlisted = errors.New("the pods of the API server have not been listed")
+
+// read returns the pods of other sources and the mirror pods. Without --mirror-pods, there are no such pods.
+func (m *mirrorPods) read(ctx context.Context) (*mirrors.State, error) {
+	a := m.agent.Load()
+	switch {
+	case !m.source.Listed():
+		return nil, errUnlisted
+	case a == nil:
+		return nil, errStarting
+	}
+	s := &mirrors.State{Node: newest(&m.node.manager), Name: m.NodeName, Complete: true, Now: m.member.Now()}
+	if m.MirrorPods {
+		var err error
+		// Complete is read first: the pods are then all pods of these sources.
+		if s.Complete, err = a.SourcesRead(ctx); err != nil {
+			return nil, err
+		}
+		shown, err := a.ShownPods(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.Pods = m.pods(shown)
+	}
+	s.Mirrors = m.source.Mirrors()
+	return s, nil
+}
+
+// pods returns the pods of other sources.
+func (m *mirrorPods) pods(shown []agent.ShownPod) (pods []mirrors.Pod) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range shown {
+		if p.Desired.FromCluster() {
+			continue
+		}
+		hash := m.hash(p.Desired.Pod)
+		alone := m.alone[p.Desired.Pod.UID] == hash
+		pods = append(pods, mirrors.Pod{Desired: p.Desired, Hash: hash, Alone: alone, Leaving: p.Leaving})
+	}
+	return pods
+}
+
+// hash returns the hash of a pod. The caller holds the lock.
+func (m *mirrorPods) hash(pod *v1.Pod) string {
+	last := m.hashes[pod.UID]
+	if last.pod != pod {
+		last = hashed{pod, mirrors.Hash(pod, m.NodeName)}
+		m.hashes[pod.UID] = last
+	}
+	return last.hash
+}
+
+// of returns the mirror pod of a pod of another source; nil if there is none.
+func (m *mirrorPods) of(namespace, name string) *v1.Pod {
+	return m.source.Mirror(mirrors.NameOf(namespace, name, m.NodeName))
+}
+
+// apiUID returns the uid in the API of a pod.
+func (m *mirrorPods) apiUID(pod model.PodRef) types.UID {
+	if mirror := m.of(pod.Namespace, pod.Name); mirror != nil && m.source.Get(pod.UID) == nil {
+		return mirror.UID
+	}
+	return pod.UID
+}
+
+// handleEvent notes an event of the agent.
+func (m *mirrorPods) handleEvent(e *agent.Event) {
+	if m.source.Get(e.Pod.UID) != nil {
+		return // It is a pod of the API server.
+	}
+	switch {
+	case e.Kind == agent.Ended:
+		m.mu.Lock()
+		delete(m.hashes, e.Pod.UID)
+		delete(m.alone, e.Pod.UID)
+		m.mu.Unlock()
+	case e.Kind == agent.Passed && m.noteAlone(e.Outcome), e.Changed:
+	case m.of(e.Pod.Namespace, e.Pod.Name) == nil:
+	default:
+		return
+	}
+	m.manager.Wake()
+}
+
+// noteAlone notes the version that runs alone after a pass. It reports whether this is another one.
+func (m *mirrorPods) noteAlone(o *executor.Outcome) (changed bool) {
+	if !runsAlone(o) || o.Desired.FromCluster() {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	uid, hash := o.Desired.Pod.UID, m.hash(o.Desired.Pod)
+	changed = m.alone[uid] != hash
+	m.alone[uid] = hash
+	return changed
+}
+
+// runsAlone reports whether no container of an earlier version of a pod runs after a pass: all steps were done, and no
+// running container waits for its replacement.
+func runsAlone(o *executor.Outcome) bool {
+	if o == nil || o.Desired == nil || o.Plan == nil || o.Input == nil || len(o.Failed)+len(o.Skipped) > 0 {
+		return false
+	}
+	for i := range o.Plan.Holds {
+		for _, c := range o.Input.Observed.Containers {
+			if name := o.Plan.Holds[i].Container; c.State == model.Running && (name == "" || name == c.Name) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// changed handles a changed or removed pod of the API. It reports whether the pod is a mirror pod that is new.
+func (m *mirrorPods) changed(uid types.UID) (isNew bool) {
+	pod := m.source.Get(uid)
+	is := pod != nil && podspec.IsMirror(pod)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	was := m.known[uid]
+	if is {
+		m.known[uid] = true
+	} else {
+		delete(m.known, uid)
+	}
+	if is || was {
+		m.manager.Wake()
+	}
+	return is && !was
+}
+
+// eventPod returns the pod that events of a pod are about; nil if the API has none. Clients find the events of a mirror
+// pod by its hash, because for a kubelet that is the uid of the pod.
+func (m *mirrorPods) eventPod(ref model.PodRef) *v1.Pod {
+	if pod := m.source.Get(ref.UID); pod != nil {
+		return pod
+	}
+	mirror := m.of(ref.Namespace, ref.Name)
+	if mirror == nil {
+		return nil
+	}
+	pod := *mirror
+	pod.UID = types.UID(mirror.Annotations[v1.MirrorPodAnnotationKey])
+	return &pod
+}
