@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -27,11 +28,12 @@ func (c *cluster) testApplication(t *testing.T, name string, urls ...string) {
 			inside.must(t, "wait", job, "--for", "condition=Complete", "--timeout", patience.String())
 		}
 		for _, url := range urls {
-			script := "curl -sS --max-time 20 -o /dev/null -w '%{http_code}' " + url
-			if got := inside.must(t, "run", "client", "-q", "--image", webImage, "--restart=Never", "--rm", "-i", "--command", "--",
-				"sh", "-c", script); !strings.HasPrefix(got, "200") {
-				t.Errorf("%q from %s", got, url)
-			}
+			until(t, func() string { // kube-proxy sees the pods later than their clients
+				if got := inside.fetchInside(t, url); got != "200" {
+					return fmt.Sprintf("%q from %s", got, url)
+				}
+				return ""
+			})
 		}
 		if restarted := inside.must(t, "get", "pods", "-o",
 			`jsonpath={range .items[*]}{.metadata.name} {.status.containerStatuses[*].restartCount}{"\n"}{end}`); strings.Contains(
@@ -39,4 +41,15 @@ func (c *cluster) testApplication(t *testing.T, name string, urls ...string) {
 			t.Errorf("containers were restarted:\n%s", restarted)
 		}
 	})
+}
+
+// fetchInside requests a URL from a new pod, and returns the status of the response. The log has it also if the pod ends
+// before kubectl could attach to it.
+func (c *cluster) fetchInside(t *testing.T, url string) string {
+	t.Helper()
+	c.must(t, "run", "client", "--image", webImage, "--restart=Never", "--command", "--", "sh", "-c",
+		"curl -sS --max-time 20 -o /dev/null -w '%{http_code}' "+url+" 2>/dev/null; true")
+	c.await(t, "client", "jsonpath={.status.phase}=Succeeded")
+	defer c.must(t, "delete", "pod", "client", "--now")
+	return c.must(t, "logs", "client")
 }
