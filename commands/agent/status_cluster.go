@@ -77,7 +77,7 @@ func showCluster(io *terminal.IO, c *api.Cluster) {
 func serverText(s *api.Server, now time.Time) string {
 	switch {
 	case s.Since.IsZero():
-		return s.Address + " not asked yet"
+		return s.Address + " has not answered yet"
 	case s.Responds:
 		return fmt.Sprintf("%s responds since %s", s.Address, since(s.Since, now))
 	}

@@ -125,7 +125,7 @@ func TestStatusOfCluster(t *testing.T) {
 			Address: "https://a:1", Responds: true, Since: now, Refusal: "this is another cluster",
 		}}, []string{"problem: API server: https://a:1: this is another cluster\n", "agent is running"}},
 		"not asked": {&api.Cluster{APIServer: api.Server{Address: "https://a:1"}}, []string{
-			"agent is running", "API server: https://a:1 not asked yet",
+			"agent is running", "API server: https://a:1 has not answered yet",
 		}},
 	} {
 		var out bytes.Buffer

@@ -190,6 +190,12 @@ func (m *measurement) requestCount(t *testing.T, pattern *regexp.Regexp) float64
 	if err != nil {
 		t.Fatal(err)
 	}
+	return sumOf(t, text, pattern)
+}
+
+// sumOf adds the numbers that a pattern finds in a text.
+func sumOf(t *testing.T, text []byte, pattern *regexp.Regexp) float64 {
+	t.Helper()
 	var sum float64
 	for _, match := range pattern.FindAllSubmatch(text, -1) {
 		n, err := strconv.ParseFloat(string(match[1]), 64)

@@ -2,9 +2,22 @@ package apierror
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 )
+
+// LoggedError is a failure that its source has logged. It affects many tasks, which do not log it again.
+type LoggedError struct{ Err error }
+
+// Error returns the text of the failure.
+func (e *LoggedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the failure.
+func (e *LoggedError) Unwrap() error { return e.Err }
+
+// IsLogged reports whether a failure was logged by its source.
+func IsLogged(err error) bool { return errors.As(err, new(*LoggedError)) }
 
 // Once logs the failures of one task: each once, until it fails in another way or succeeds. The zero value is ready to
 // use, also by several goroutines.
@@ -34,9 +47,9 @@ func (o *Once) Last() string {
 }
 
 // Warn records the result of a try, and logs a new failure with a message and attributes. It ignores a try that has
-// failed with the end of its context.
+// failed with the end of its context, or with a failure that was logged.
 func (o *Once) Warn(ctx context.Context, log *slog.Logger, message string, err error, attributes ...any) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || IsLogged(err) {
 		return
 	}
 	if text := o.News(err); text != "" {

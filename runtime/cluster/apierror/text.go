@@ -14,6 +14,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/podctl/podctl/podspec/quote"
 )
@@ -73,6 +74,8 @@ func transportText(err error) string {
 	switch {
 	case errors.As(err, &page):
 		return page.Error()
+	case runtime.IsMissingKind(err), runtime.IsMissingVersion(err), runtime.IsNotRegisteredError(err):
+		return "the answer is not an object of the API (" + err.Error() + "): check " + inKubeconfig
 	case errors.As(err, &alert):
 		return "the server does not accept the client certificate of the kubeconfig (" + alert.Error() + "): renew it"
 	case certificateText(err) != "":

@@ -34,10 +34,11 @@ type Guard struct {
 	Settings
 
 	// mu guards the record and the following fields. confirmed is when the connection began on which the last check
-	// succeeded. other is set if the last check has found another cluster.
-	mu        sync.Mutex
-	confirmed time.Time
-	other     bool
+	// succeeded. other is set if the last check has found another cluster, waiting if it has found an API server that is
+	// not ready.
+	mu             sync.Mutex
+	confirmed      time.Time
+	other, waiting bool
 }
 
 // New returns a guard. It sends nothing.
@@ -105,11 +106,16 @@ func (g *Guard) judge(seen membership.Seen) error {
 	}
 	verdict := membership.Judge(r, seen)
 	g.other, g.confirmed = verdict == membership.Other, time.Time{}
+	waited := g.waiting
+	g.waiting = verdict == membership.Unknown
 	switch verdict {
 	case membership.Other:
 		return &OtherError{Node: g.Node}
 	case membership.Unknown:
-		return errNotReady
+		if !waited {
+			g.Log.Info("the API server starts: podctl waits until it has created the Service default/kubernetes")
+		}
+		return &apierror.LoggedError{Err: errNotReady}
 	case membership.Same:
 	}
 	if now := g.Health(); now.Responds {

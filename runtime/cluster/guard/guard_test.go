@@ -13,10 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/cluster/membership"
 )
@@ -75,10 +77,10 @@ func TestGuard(t *testing.T) {
 		if err = os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		health := cluster.State{Responds: true, Since: time.Now()}
+		health, log := cluster.State{Responds: true, Since: time.Now()}, &strings.Builder{}
 		g := New(Settings{
 			Client: client.Core, Health: func() cluster.State { return health }, Node: "n", StateDir: dir,
-			Log: slog.New(slog.DiscardHandler),
+			Log: slog.New(slog.NewTextHandler(log, nil)),
 		})
 		check := func(what, want string) {
 			t.Helper()
@@ -130,6 +132,17 @@ func TestGuard(t *testing.T) {
 			if err = g.Check(t.Context()); err == nil {
 				t.Errorf("%s counts as the same cluster", what)
 			}
+		}
+		api.set("u", "s")
+		check("the first cluster", "")
+		api.set("", "")
+		for range 2 {
+			if err = g.Check(t.Context()); !apierror.IsLogged(err) || !apierrors.IsServiceUnavailable(err) {
+				t.Errorf("an API server that starts: %v", err)
+			}
+		}
+		if count := strings.Count(log.String(), "the API server starts"); count != 2 {
+			t.Errorf("two starts of an API server are logged %d times", count)
 		}
 		api.set("x", "forbidden")
 		check("no permission for the Service", "")

@@ -1,15 +1,17 @@
 package listwatch
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
-// Log writes the failures of a list and watch to a log: each once, and that the watch works again. Its methods are the
-// Report and Works of Settings.
+// Log writes the failures of a list and watch to a log: each cause once, and that the watch works again. Its methods are
+// the Report and Works of Settings.
 type Log struct {
 	To *slog.Logger
 	// What are the objects, such as "the Services". Effect is what a failure means; it may be empty.
@@ -22,22 +24,35 @@ type Log struct {
 
 // Report logs the failure of a list or of a watch.
 func (l *Log) Report(ctx context.Context, what string, err error) {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || apierror.IsLogged(err) {
 		return
 	}
-	failures := &l.watch
+	own, other := &l.watch, &l.list
 	if what == "list" {
-		failures = &l.list
+		own, other = other, own
 	}
-	if err != nil {
-		l.failed.Store(true)
+	text := own.News(err)
+	if err == nil {
+		return
+	}
+	l.failed.Store(true)
+	if text == "" || cause(text) == cause(other.Last()) {
+		return
 	}
 	message := "cannot " + what + " " + l.What + " in the API server"
 	if l.Effect != "" {
 		message += "; " + l.Effect
 	}
-	failures.Warn(ctx, l.To, message, err)
+	l.To.Warn(message, "error", text)
 }
+
+// cause returns the text of a failure without the difference between a list and a watch that the API server refuses.
+func cause(text string) string {
+	return strings.Replace(text, "cannot watch resource", "cannot list resource", 1)
+}
+
+// Last returns the text of the failure that lasts; empty if there is none.
+func (l *Log) Last() string { return cmp.Or(l.list.Last(), l.watch.Last()) }
 
 // Works logs that the watch works again after a failure.
 func (l *Log) Works(ctx context.Context) {

@@ -24,6 +24,7 @@ func (n *node) newReferences(ctx context.Context) *references.References {
 	}
 	requester := tokens.Watcher{
 		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Now: n.member.Now, Random: rand.Float64,
+		Confirm: n.guard.Confirm,
 	}
 	reader := claims.Watcher{
 		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.labels,

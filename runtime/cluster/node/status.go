@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/cluster/membership"
 )
 
 // Describe adds the cluster's part to the status of the agent.
@@ -30,6 +31,8 @@ func (n *node) Describe(s *api.Status) {
 	}
 	if err := n.guard.Other(); err != nil {
 		c.APIServer.Refusal = err.Error()
+	} else if failure := n.source.Failure(); health.Responds && failure != "" {
+		c.APIServer.Refusal = "cannot read the pods of this node: " + failure
 	}
 	s.Cluster = c
 	for i := range s.Pods {
@@ -44,6 +47,9 @@ func (n *node) Describe(s *api.Status) {
 // describeNode describes the Node object.
 func (n *node) describeNode() api.ClusterNode {
 	d := api.ClusterNode{Name: n.NodeName}
+	if r, err := membership.ReadFor(n.member.Layout.Root, n.NodeName); err == nil && r != nil {
+		d.UID = r.UID // Until the API server has answered, this is the last registration.
+	}
 	manager := n.manager.Load()
 	if manager == nil {
 		return d

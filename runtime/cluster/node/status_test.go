@@ -23,6 +23,7 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apievents"
 	"github.com/podctl/podctl/runtime/cluster/certificates"
 	"github.com/podctl/podctl/runtime/cluster/guard"
+	"github.com/podctl/podctl/runtime/cluster/membership"
 	"github.com/podctl/podctl/runtime/cluster/pods"
 	"github.com/podctl/podctl/runtime/cluster/statuses"
 	"github.com/podctl/podctl/runtime/kubeletapi"
@@ -52,6 +53,7 @@ func TestDescribe(t *testing.T) {
 	}
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{NodeName: "n"},
+		member:          &daemon.Member{Layout: layout},
 		client:          client,
 		guard:           guard.New(guard.Settings{Node: "n"}),
 		certificates:    nodeCertificates{client: client, serve: serving},
@@ -67,6 +69,12 @@ func TestDescribe(t *testing.T) {
 	if c.APIServer.Responds || !c.APIServer.Since.IsZero() || c.Node.Name != "n" || c.Node.UID != "" || c.Events.Pending != 1 ||
 		strings.Contains(c.APIServer.Address, "secret") || !strings.Contains(c.APIServer.Address, "@a:1") {
 		t.Errorf("%+v", c)
+	}
+	if err = (&membership.Record{Name: "n", UID: "before"}).Write(layout.Root); err != nil {
+		t.Fatal(err)
+	}
+	if n.Describe(s); s.Cluster.Node.UID != "before" {
+		t.Errorf("a registered node has the uid %q", s.Cluster.Node.UID)
 	}
 	if want := (api.NodeServer{Address: port.Addr().String(), Authorization: "Webhook"}); c.Server != want {
 		t.Errorf("%+v", c.Server)

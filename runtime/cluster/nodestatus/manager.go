@@ -254,6 +254,9 @@ func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cau
 	}
 	m.settled = m.settled || why == fast
 	updated, err := patchStatus(ctx, m.Heartbeat.Client, base, node)
+	if apierrors.IsNotFound(err) && apierror.IsFromAPI(err) {
+		return errDeleted
+	}
 	if err != nil {
 		return err
 	}

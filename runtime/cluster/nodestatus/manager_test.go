@@ -492,7 +492,8 @@ func TestDeleted(t *testing.T) {
 		l.server.change(func() { l.server.node = nil })
 		l.server.CloseClientConnections()
 		l.after(5*time.Minute + 20*time.Second)
-		if l.server.node != nil || !strings.Contains(l.log.String(), "start the agent again") {
+		if l.server.node != nil || strings.Count(l.log.String(), "start the agent again") != 1 ||
+			strings.Count(l.log.String(), "cannot update the status") != 1 {
 			t.Errorf("%v: %s", l.server.node, l.log)
 		}
 		l.stop()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -148,7 +149,7 @@ func bad() map[string]struct {
 		"an end in the middle":      {apitest.Cut, "unexpected EOF"},
 		"the end of the connection": {apitest.Disconnect, "EOF"},
 		"half of an object":         {apitest.JSON(200, cut), "unexpected end of JSON input"},
-		"an object without a kind":  {apitest.JSON(200, "{}"), "'Kind' is missing"},
+		"an object without a kind":  {apitest.JSON(200, "{}"), "the answer is not an object of the API"},
 		"nothing":                   {apitest.JSON(200, ""), "unexpected end of JSON input"},
 		"another object":            {apitest.JSON(200, `{"kind":"Status","apiVersion":"v1","status":"Success"}`), "instead of a list of pods"},
 		"an empty list, no version": {apitest.JSON(200, `{"kind":"PodList","apiVersion":"v1"}`), "a list of pods without a version"},
@@ -220,6 +221,9 @@ func (b *bubble) check(t *testing.T, want string) {
 	if !strings.Contains(text, want) || len(log) > 2 || (want == "") != (len(log) == 0) ||
 		want != "" && !strings.Contains(text, "pods keep running") {
 		t.Errorf("the log has %d lines: %s", len(log), text)
+	}
+	if failure := b.source.Failure(); (failure != "") != (want != "") {
+		t.Errorf("the failure is %q", failure)
 	}
 }
 
@@ -346,6 +350,30 @@ func TestUnusableVersions(t *testing.T) {
 	if c.set(&fresh); c.announce("3") != nil {
 		t.Error("a rejection is announced again after its status")
 	}
+}
+
+// manyPods is more pods than any node runs.
+const manyPods = 10_000
+
+// TestManyPods checks that a list of many pods is used, with little memory for each.
+func TestManyPods(t *testing.T) {
+	all := make([]v1.Pod, manyPods)
+	for i := range all {
+		all[i] = podNamed(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
+	}
+	inBubble(t, nil, func(b *bubble) {
+		passes(time.Minute)
+		if got := len(strings.Fields(b.state())); got != manyPods {
+			t.Fatalf("%d pods: %s", got, b.takeLog())
+		}
+		var used runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&used)
+		if perPod := used.HeapAlloc / manyPods; perPod > 20<<10 {
+			t.Errorf("%d bytes for each pod", perPod)
+		}
+		t.Logf("%d MiB with %d pods", used.HeapAlloc>>20, manyPods)
+	}, all...)
 }
 
 // TestHostilePods checks that pods with names and uids of others, of other nodes, and without a name affect no other

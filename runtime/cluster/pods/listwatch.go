@@ -17,11 +17,11 @@ const firstPause, longestPause = 800 * time.Millisecond, 5 * time.Second
 
 // reflector returns the list and watch of the pods of this node.
 func (s *Source) reflector() *cache.Reflector {
-	log := &listwatch.Log{To: s.settings.Log, What: "the pods of this node", Effect: "pods keep running"}
+	s.failures.To, s.failures.What, s.failures.Effect = s.settings.Log, "the pods of this node", "pods keep running"
 	return listwatch.New(listwatch.Settings{
 		Client: s.settings.Client, Resource: "pods", Object: &v1.Pod{}, List: &v1.PodList{},
 		Fields:  fields.OneTermEqualSelector("spec.nodeName", s.settings.Node),
 		Backoff: wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 4, Factor: 2, Jitter: 1},
-		Confirm: s.settings.Confirm, Report: log.Report, Works: log.Works,
+		Confirm: s.settings.Confirm, Report: s.failures.Report, Works: s.failures.Works,
 	}, store{s})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -40,6 +41,7 @@ type Settings struct {
 // Source is the source of the pods of this node in the API server. Its methods may be called from any goroutine.
 type Source struct {
 	settings Settings
+	failures listwatch.Log
 
 	// mu guards the following fields.
 	mu     sync.Mutex
@@ -119,6 +121,9 @@ func (s *Source) Listed() bool {
 	defer s.mu.Unlock()
 	return s.copies.listed
 }
+
+// Failure returns why the pods cannot be listed and watched now. It is empty if they can, and before the first answer.
+func (s *Source) Failure() string { return s.failures.Last() }
 
 // ListedAt returns when the pods were listed last; zero before the first list.
 func (s *Source) ListedAt() time.Time {

@@ -51,6 +51,7 @@ type server struct {
 	mu       sync.Mutex
 	life     int64
 	refuse   bool
+	refusal  error // of Confirm
 	requests []authenticationv1.TokenRequest
 	paths    []string
 	times    []time.Time
@@ -107,7 +108,7 @@ func watch(t *testing.T, api *server, pod *v1.Pod, current *podspec.Object, duri
 	}
 	w := Watcher{
 		Client: c.Core, Pod: func(types.UID) *v1.Pod { return pod }, Refusal: errors.New, Now: time.Now,
-		Random: func() float64 { return 0 },
+		Random: func() float64 { return 0 }, Confirm: func(context.Context) error { return api.refusal },
 	}
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
@@ -122,6 +123,18 @@ func token(key state.ObjectKey, expires time.Time, life int64) *podspec.Object {
 		Status: authenticationv1.TokenRequestStatus{Token: "first", ExpirationTimestamp: metav1.NewTime(expires)},
 	})
 	return o
+}
+
+// TestUnconfirmed checks that no token is requested from a server that is not confirmed, and that the current one stays.
+func TestUnconfirmed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := &server{life: 3000, refusal: errors.New("another cluster")}
+		old := token(keyOf("u1"), time.Now(), 3000)
+		s := watch(t, api, podWithToken(), old, time.Minute)
+		if len(api.requests) != 0 || s.sets != 0 || s.current != old || len(s.errs) == 0 || s.errs[0].Error() != "another cluster" {
+			t.Errorf("%d requests, %d tokens, %v", len(api.requests), s.sets, s.errs)
+		}
+	})
 }
 
 // TestRenewal checks the request, and that a token is renewed at 80 % of its life.

@@ -32,6 +32,9 @@ type Watcher struct {
 	Pod func(types.UID) *v1.Pod
 	// Refusal returns an error with a reason that the sink may show.
 	Refusal func(reason string) error
+	// Confirm is called before each request. Its error is that of the request, which is not made: a token of another
+	// cluster must not replace that of a pod.
+	Confirm func(ctx context.Context) error
 	Now     func() time.Time
 	// Random returns a number from 0 to 1.
 	Random func() float64
@@ -87,6 +90,9 @@ func (w Watcher) request(ctx context.Context, key state.ObjectKey) (*podspec.Obj
 	}
 	if pod.Spec.ServiceAccountName == "" {
 		return nil, w.Refusal("the pod has no service account")
+	}
+	if err := w.Confirm(ctx); err != nil {
+		return nil, err
 	}
 	answer, err := apiclient.Do[authenticationv1.TokenRequest](ctx, w.Client.Post().Namespace(pod.Namespace).
 		Resource("serviceaccounts").Name(pod.Spec.ServiceAccountName).SubResource("token").Body(request(pod, source)))
