@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -203,6 +204,13 @@ type server struct {
 	times         []time.Time
 	// change is called before each answer.
 	change func(s *server)
+	// usedFor is how often another pod still uses the claim.
+	usedFor int
+}
+
+func (s *server) inUse() bool {
+	s.usedFor--
+	return s.usedFor >= 0
 }
 
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -254,6 +262,7 @@ func watch(t *testing.T, api *server, pod *v1.Pod, claim string, during time.Dur
 	w := Watcher{
 		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return pod }, Refusal: errors.New,
 		Labels: func() (map[string]string, bool) { return map[string]string{v1.LabelHostname: "n1"}, true },
+		InUse:  func(key state.ObjectKey) bool { return key == keyOf(claim) && api.inUse() }, Turn: &sync.Mutex{},
 	}
 	ctx, stop := context.WithTimeout(t.Context(), during)
 	defer stop()
@@ -295,6 +304,24 @@ func TestWatch(t *testing.T) {
 			t.Errorf("pauses %v and %v", first, later)
 		}
 	})
+}
+
+// TestOnePod checks that a volume that is for one pod only waits until no other pod uses it.
+func TestOnePod(t *testing.T) {
+	const single, shared = v1.ReadWriteOncePod, v1.ReadWriteOnce
+	const used = "volume uses the ReadWriteOncePod access mode and is already in use by another pod"
+	for want, modes := range map[string][]v1.PersistentVolumeAccessMode{
+		used + " /mnt/disk": {single},
+		"/mnt/disk":         {single, shared},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			api := &server{claim: boundClaim("data"), volume: localVolume(), usedFor: 1}
+			api.volume.(*v1.PersistentVolume).Spec.AccessModes = modes
+			if got := strings.Join(watch(t, api, podWith("data"), "data", time.Minute), " "); got != want {
+				t.Errorf("%q, not %q", got, want)
+			}
+		})
+	}
 }
 
 // TestRefusals checks answers that are no decision about a claim, and requests that are not sent.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,6 +38,18 @@ type Watcher struct {
 	Refusal func(reason string) error
 	// Confirm is called before each read. Its error is that of the read. If nil, any server counts.
 	Confirm func(ctx context.Context) error
+	// InUse reports whether a pod other than that of a key uses the claim of the key on this machine. Turn is locked while
+	// InUse is called and until its pod uses the claim, so that only one of several pods gets it.
+	InUse func(state.ObjectKey) bool
+	Turn  *sync.Mutex
+}
+
+// bound is the volume of a claim.
+type bound struct {
+	*podspec.HostVolume
+
+	// single is set if only one pod may use it.
+	single bool
 }
 
 // Sink receives the results for one claim of a pod.
@@ -58,12 +72,26 @@ func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink Sink) {
 			sink.Fail(err)
 		case f != nil:
 			sink.Set(&podspec.Object{Claim: claimOf(key), Unusable: f.unusable()})
-		default:
-			sink.Set(&podspec.Object{Claim: claimOf(key), Volume: volume})
+		case w.take(key, sink, volume):
 			return
 		}
 		_ = sleep.For(ctx, max(pause, apierror.RetryAfter(err))) // the loop checks the context
 	}
+}
+
+// take records the volume of a claim, unless another pod uses a volume that is for one pod only (kubelet:
+// GenerateMountVolumeFunc).
+func (w Watcher) take(key state.ObjectKey, sink Sink, volume *bound) (taken bool) {
+	w.Turn.Lock()
+	defer w.Turn.Unlock()
+	if volume.single && w.InUse(key) {
+		f := mountFault("MountVolume.SetUp failed", volume.Name,
+			"volume uses the ReadWriteOncePod access mode and is already in use by another pod")
+		sink.Set(&podspec.Object{Claim: claimOf(key), Unusable: f.unusable()})
+		return false
+	}
+	sink.Set(&podspec.Object{Claim: claimOf(key), Volume: volume.HostVolume})
+	return true
 }
 
 // claimOf returns the object of a key.
@@ -72,7 +100,7 @@ func claimOf(key state.ObjectKey) *v1.PersistentVolumeClaim {
 }
 
 // read reads a claim and its volume once. An error is no decision about the claim.
-func (w Watcher) read(ctx context.Context, key state.ObjectKey) (*podspec.HostVolume, *fault, error) {
+func (w Watcher) read(ctx context.Context, key state.ObjectKey) (*bound, *fault, error) {
 	u, err := w.use(key)
 	if err == nil && w.Confirm != nil {
 		err = w.Confirm(ctx)
@@ -99,7 +127,7 @@ func (w Watcher) read(ctx context.Context, key state.ObjectKey) (*podspec.HostVo
 
 func (w Watcher) readVolume(
 	ctx context.Context, u use, claim *v1.PersistentVolumeClaim,
-) (*podspec.HostVolume, *fault, error) {
+) (*bound, *fault, error) {
 	name := claim.Spec.VolumeName
 	volume, err := get[v1.PersistentVolume](ctx, w.Client.Get().Resource("persistentvolumes"), name)
 	if isAbsent(err) {
@@ -116,7 +144,15 @@ func (w Watcher) readVolume(
 		return nil, nil, w.Refusal("the labels of the Node are not known yet")
 	}
 	path, f := u.bind(claim, volume, labels)
-	return path, f, nil
+	if f != nil {
+		return nil, f, nil
+	}
+	return &bound{path, slices.Equal(volume.Spec.AccessModes, onePod())}, nil, nil
+}
+
+// onePod returns the access modes of a volume that only one pod may use. With others, the mode of a pod is unknown.
+func onePod() []v1.PersistentVolumeAccessMode {
+	return []v1.PersistentVolumeAccessMode{v1.ReadWriteOncePod}
 }
 
 // use returns what a key stands for.

@@ -28,7 +28,7 @@ func (n *node) newReferences(ctx context.Context) *references.References {
 	}
 	reader := claims.Watcher{
 		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.labels,
-		Confirm: n.guard.Confirm,
+		Confirm: n.guard.Confirm, InUse: n.isClaimInUse, Turn: &sync.Mutex{},
 	}
 	anchors := &bundles.Watcher{
 		Client: n.client.Bundles, Pod: n.source.Get, Refusal: references.Refusal, Confirm: n.guard.Confirm,
@@ -114,4 +114,17 @@ func (n *node) storedPods() (pods []*podspec.Desired, ok bool) {
 func (n *node) hasEnded(uid types.UID) bool {
 	c, err := n.member.Layout.Pod(uid).Checkpoint().Read()
 	return err == nil && (c.Leaving() != nil || c.Completion != nil || c.Rejection != nil || c.Eviction != nil)
+}
+
+// isClaimInUse reports whether another pod than that of a key may use the claim of the key on this machine.
+func (n *node) isClaimInUse(key state.ObjectKey) bool {
+	uid, claim := podspec.UnbindName(key.Name)
+	return n.references.Any(func(other state.ObjectKey, o *podspec.Object) bool {
+		user, its := podspec.UnbindName(other.Name)
+		if other.Kind != key.Kind || other.Namespace != key.Namespace || its != claim || user == uid || o.Volume == nil {
+			return false
+		}
+		c, err := n.member.Layout.Pod(user).Checkpoint().Read()
+		return err != nil || c.Completion == nil && c.Rejection == nil && c.Eviction == nil
+	})
 }

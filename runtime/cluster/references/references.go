@@ -244,6 +244,18 @@ func (r *References) background(do func()) {
 	}
 }
 
+// Any reports whether one of the last known objects matches. It must not call r.
+func (r *References) Any(matches func(state.ObjectKey, *podspec.Object) bool) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, o := range r.table.objects {
+		if o.value != nil && matches(key, o.value) {
+			return true
+		}
+	}
+	return false
+}
+
 // Forget records that a pod is gone. It does not block.
 func (r *References) Forget(uid types.UID) {
 	r.mu.Lock()

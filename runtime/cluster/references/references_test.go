@@ -494,6 +494,9 @@ func TestClaims(t *testing.T) {
 		l.want("other answers", l.woken, "[1 1]")
 		synctest.Wait()
 		l.want("ended", len(l.ended), 1)
+		found := l.Any(func(k state.ObjectKey, o *podspec.Object) bool { return k.Name == key("1") && o.Volume.Path == "/data" })
+		l.want("found", found, true)
+		l.want("found", l.Any(func(k state.ObjectKey, _ *podspec.Object) bool { return k.Name == key("2") }), false)
 		if d, err = l.Complete(t.Context(), withVolume("1")); err != nil || d.Objects.Volumes["data"].Path != "/data" || len(d.Unread) > 0 {
 			t.Errorf("%+v %v", d, err)
 		}
