@@ -1,10 +1,14 @@
 package terminal
 
 import (
+	"bytes"
 	"io"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
 )
 
 // NoValue is shown for a missing value, as in kubectl.
@@ -14,53 +18,49 @@ const NoValue = "<none>"
 const tableGap = 3
 
 // Table prints rows under upper-case headers. Like in kubectl and nerdctl, there are no borders, and columns are
-// left-aligned with three blanks between them. Without headers and rows it prints nothing.
+// left-aligned with three blanks between them.
 func Table(w io.Writer, header []string, rows [][]string) error {
+	var b bytes.Buffer
+	t := tablewriter.NewTable(&b,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders:  tw.BorderNone,
+			Settings: tw.Settings{Separators: tw.SeparatorsNone, Lines: tw.LinesNone},
+		})),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAlignment(tw.AlignLeft),
+		tablewriter.WithRowAlignment(tw.AlignLeft),
+		tablewriter.WithRowAutoWrap(tw.WrapNone),
+		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
+		tablewriter.WithPadding(tw.Padding{Left: "", Right: strings.Repeat(" ", tableGap), Overwrite: true}),
+	)
+	if header != nil {
+		t.Header(header)
+	}
 	for _, row := range rows {
 		for i := range row {
-			row[i] = strings.TrimSpace(Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(row[i])))
+			row[i] = Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(row[i]))
+		}
+		if err := t.Append(row); err != nil {
+			return err
 		}
 	}
-	var b strings.Builder
-	widths := columnWidths(header, rows)
-	if header != nil {
-		writeRow(&b, header, widths)
-	}
-	for _, row := range rows {
-		writeRow(&b, row, widths)
+	if err := t.Render(); err != nil {
+		return err
 	}
 	return WriteTrimmed(w, b.String())
 }
 
-// writeRow writes the cells of a row, each padded to the width of its column.
-func writeRow(b *strings.Builder, row []string, widths []int) {
-	for i, cell := range row {
-		b.WriteString(cell + strings.Repeat(" ", widths[i]-displaywidth.String(cell)+tableGap))
-	}
-	b.WriteByte('\n')
-}
-
-// columnWidths returns the width of each column without the gap after it, in terminal columns.
-func columnWidths(header []string, rows [][]string) []int {
-	var widths []int
-	for _, row := range append([][]string{header}, rows...) {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], displaywidth.String(cell))
-		}
-	}
-	return widths
-}
-
 // TableWidth returns the maximum width of a line of such a table, in terminal columns.
 func TableWidth(header []string, rows [][]string) int {
-	total := tableGap * max(len(header)-1, 0)
-	for _, width := range columnWidths(header, rows) {
-		total += width
+	total := 0
+	for i, name := range header {
+		widest := displaywidth.String(name)
+		for _, row := range rows {
+			widest = max(widest, displaywidth.String(row[i]))
+		}
+		total += widest
 	}
-	return total
+	return total + tableGap*max(len(header)-1, 0)
 }
 
 // WriteTrimmed writes lines without trailing blanks.
