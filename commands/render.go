@@ -49,9 +49,7 @@ func newRender(sess *session.Session) *cobra.Command {
 			"  podctl render --cri -o json pod.yaml | jq .sandbox\n" +
 			"  podctl render -o json pod.yaml | jq .spec.containers[0].imagePullPolicy",
 		ValidArgsFunction: completion.Manifests,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRender(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runRender),
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)

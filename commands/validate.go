@@ -42,9 +42,7 @@ func newValidate(sess *session.Session) *cobra.Command {
 			flags.ExitCodes("0 valid", "1 error", "5 manifest refused", "130 interrupted"),
 		Example:           "  podctl validate pod.yaml\n  podctl validate -o json manifests/",
 		ValidArgsFunction: completion.Manifests,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runValidate(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runValidate),
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.files, &o.recursive)

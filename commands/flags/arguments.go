@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"context"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -64,4 +65,11 @@ func SkipUnknown(set *pflag.FlagSet, skip *bool) {
 func ConfigMaps(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringSliceVar(files, "configmap", nil,
 		"File with ConfigMaps and Secrets to add to the manifests of this call (repeatable)")
+}
+
+// Run returns the function of a command that runs with its session, its options and its arguments.
+func Run[S, O any](
+	sess S, o O, run func(context.Context, S, O, []string) error,
+) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return run(cmd.Context(), sess, o, args) }
 }

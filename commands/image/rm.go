@@ -34,9 +34,7 @@ func newRemove(sess *session.Session) *cobra.Command {
 		Example:           "  podctl image rm registry.local/web:1.4\n  podctl image rm --force 4b7ce07a",
 		ValidArgsFunction: completion.Of(sess.Flags).Images,
 		Args:              flags.Needs("an image"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return remove(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, remove),
 	}
 	cmd.Flags().BoolVar(&o.force, "force", false, "Also remove images that are in use; running containers keep running")
 	return cmd

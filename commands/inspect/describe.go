@@ -51,9 +51,7 @@ func NewDescribe(sess *session.Session) *cobra.Command {
 			"  podctl describe web --timeline\n" +
 			"  podctl describe --all --timeline -o svg > starts.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runDescribe(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runDescribe),
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)

@@ -49,9 +49,7 @@ func NewEvents(sess *session.Session) *cobra.Command {
 			"  podctl events -A -w\n" +
 			"  podctl events --warnings -o json",
 		ValidArgsFunction: completion.Of(sess.Flags).Pods,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runEvents(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runEvents),
 	}
 	f := cmd.Flags()
 	f.BoolVarP(&o.allNamespaces, "all-namespaces", "A", false, "All namespaces")

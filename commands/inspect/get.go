@@ -84,9 +84,7 @@ func NewGet(sess *session.Session) *cobra.Command {
 			"  podctl get configmaps -A -o wide\n" +
 			"  podctl get cm/web -o yaml",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runGet(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runGet),
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)

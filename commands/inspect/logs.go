@@ -55,9 +55,7 @@ func NewLogs(sess *session.Session) *cobra.Command {
 			"  podctl logs -p web app   # the previous run\n" +
 			"  podctl logs -l app=web --all-containers --since 5m",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainer,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runLogs(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runLogs),
 	}
 	f := cmd.Flags()
 	o.container.Register(f, "Do not print which container was chosen")

@@ -55,9 +55,7 @@ func NewProbe(sess *session.Session) *cobra.Command {
 			"  podctl probe --wait --timeout 1m web\n" +
 			"  podctl probe --type readiness -c app web",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runProbe(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runProbe),
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)

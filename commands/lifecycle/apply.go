@@ -80,9 +80,7 @@ func NewApply(sess *session.Session) *cobra.Command {
 			"  podctl apply settings.yaml   # ConfigMaps and Secrets for pods that name them\n" +
 			"  podctl apply --prune --set shop -R -f site/",
 		ValidArgsFunction: completion.Manifests,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runApply(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runApply),
 	}
 	o.register(cmd)
 	return cmd

@@ -66,9 +66,7 @@ func NewDelete(sess *session.Session) *cobra.Command {
 			"  podctl delete svc,deploy -l app=web\n" +
 			"  podctl delete -n shop --all --volumes",
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runDelete(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runDelete),
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)

@@ -72,9 +72,7 @@ func NewPlan(sess *session.Session) *cobra.Command {
 			"  kubectl get pod web -o yaml | podctl plan -\n" +
 			"  podctl plan --pin pod.yaml > pinned.yaml\n  podctl plan --graph svg pod.yaml > plan.svg",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runPlan(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runPlan),
 	}
 	f := cmd.Flags()
 	flags.Files(cmd, &o.Files, &o.Recursive)

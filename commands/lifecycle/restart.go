@@ -48,9 +48,7 @@ func NewRestart(sess *session.Session) *cobra.Command {
 			),
 		Example:           "  podctl restart web\n  podctl restart web app --wait\n  podctl restart -l app=web -c app",
 		ValidArgsFunction: completion.Of(sess.Flags).PodThenContainers,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRestart(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runRestart),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.All, "all", false, "Restart all pods that podctl applied in the namespace")

@@ -60,9 +60,7 @@ func newRolloutStatus(sess *session.Session) *cobra.Command {
 			"  podctl rollout status deployment/web --watch --timeout 1m",
 		Args:              oneWorkload,
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRolloutStatus(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runRolloutStatus),
 	}
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "Wait until all pods are up to date, or a Job has finished")
 	return cmd

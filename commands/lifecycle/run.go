@@ -59,9 +59,7 @@ func NewRun(sess *session.Session) *cobra.Command {
 			),
 		Example:           "  podctl run --rm job.yaml\n  podctl run --from cronjob/backup",
 		ValidArgsFunction: completion.Manifests,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return runRun(cmd.Context(), sess, o, args)
-		},
+		RunE:              flags.Run(sess, o, runRun),
 	}
 	f := cmd.Flags()
 	f.StringSliceVarP(&o.Files, "filename", "f", nil, "Manifest: file, URL or -")
