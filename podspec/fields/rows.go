@@ -18,6 +18,22 @@ func All() []Field {
 	return slices.Concat(metadataFields(), placementFields(), podFields(), containerFields(), volumeFields())
 }
 
+// noted returns a row with a note.
+func noted(path string, support Support, change ChangeClass, note string) Field {
+	return Field{Path: path, Support: support, Change: change, Note: note}
+}
+
+// needs returns a row for a field that is honoured if the runtime or the node has something.
+func needs(path string, change ChangeClass, what string) Field {
+	return Field{Path: path, Support: Honoured, Change: change, Needs: what}
+}
+
+// withCluster returns the row with other values for pods of the API server.
+func (f Field) withCluster(support Support, note string) Field {
+	f.Cluster, f.ClusterNote = support, note
+	return f
+}
+
 func metadataFields() []Field {
 	const server = "Used only by an API server, which podctl does not have."
 	return []Field{
@@ -33,14 +49,8 @@ func metadataFields() []Field {
 		{Path: "metadata.uid", Support: Honoured, Change: NoChange},
 		{Path: "metadata.labels", Support: Honoured, Change: Live},
 		{Path: "metadata.annotations", Support: Honoured, Change: Live},
-		{
-			Path: "metadata", Support: NoEffect, Change: NoChange, Note: server,
-			Cluster: Honoured, ClusterNote: "The API server uses it.",
-		},
-		{
-			Path: "status", Support: NoEffect, Change: NoChange,
-			Note: "podctl reports the status, and ignores it in a manifest.",
-		},
+		noted("metadata", NoEffect, NoChange, server).withCluster(Honoured, "The API server uses it."),
+		noted("status", NoEffect, NoChange, "podctl reports the status, and ignores it in a manifest."),
 	}
 }
 
@@ -72,14 +82,9 @@ func placementFields() []Field {
 		account("spec.serviceAccountName"),
 		account("spec.serviceAccount"),
 		account("spec.automountServiceAccountToken"),
-		{
-			Path: "spec.enableServiceLinks", Support: Honoured, Change: NextStart,
-			Note: "Sets variables for the Services that exist when a container starts.",
-		},
-		{
-			Path: "spec.resourceClaims", Support: Refused, Change: NoChange, Note: devices,
-			Cluster: Refused, ClusterNote: allocation,
-		},
+		noted("spec.enableServiceLinks", Honoured, NextStart,
+			"Sets variables for the Services that exist when a container starts."),
+		noted("spec.resourceClaims", Refused, NoChange, devices).withCluster(Refused, allocation),
 	}
 }
 
@@ -109,40 +114,23 @@ func podFields() []Field {
 		{Path: "spec.hostNetwork", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostPID", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.hostIPC", Support: Honoured, Change: NewSandbox},
-		{
-			Path: "spec.hostUsers", Support: Honoured, Change: NewSandbox,
-			Needs: "user namespaces: containerd 2.0 or newer",
-		},
+		needs("spec.hostUsers", NewSandbox, "user namespaces: containerd 2.0 or newer"),
 		{Path: "spec.shareProcessNamespace", Support: Honoured, Change: NewSandbox},
-		{
-			Path: "spec.runtimeClassName", Support: Honoured, Change: NewSandbox,
-			Needs: "a runtime handler of that name; in a cluster, a RuntimeClass",
-		},
+		needs("spec.runtimeClassName", NewSandbox, "a runtime handler of that name; in a cluster, a RuntimeClass"),
 		{Path: "spec.overhead", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.securityContext", Support: Honoured, Change: NewSandbox},
 		{Path: "spec.securityContext.runAsNonRoot", Support: Honoured, Change: Replace},
 		{Path: "spec.securityContext.seccompProfile", Support: Honoured, Change: Replace},
-		{
-			Path: "spec.securityContext.appArmorProfile", Support: Honoured, Change: Replace,
-			Needs: "AppArmor in the kernel",
-		},
-		{
-			Path: "spec.securityContext.seLinuxOptions", Support: Honoured, Change: NewSandbox,
-			Needs: "SELinux in the kernel",
-		},
+		needs("spec.securityContext.appArmorProfile", Replace, "AppArmor in the kernel"),
+		needs("spec.securityContext.seLinuxOptions", NewSandbox, "SELinux in the kernel"),
 		{
 			Path: "spec.securityContext.fsGroupChangePolicy", Support: NoEffect, Change: NoChange,
 			Note:    "podctl always changes the whole volume, as the kubelet does for these kinds of volumes.",
 			Cluster: NoEffect, ClusterNote: "podctl changes a local volume only if its directory has another group.",
 		},
-		{
-			Path: "spec.securityContext.seLinuxChangePolicy", Support: NoEffect, Change: NoChange,
-			Note: "Only storage drivers of a cluster mount volumes with a label.",
-		},
-		{
-			Path: "spec.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows,
-			Cluster: NoEffect, ClusterNote: onLinux,
-		},
+		noted("spec.securityContext.seLinuxChangePolicy", NoEffect, NoChange,
+			"Only storage drivers of a cluster mount volumes with a label."),
+		noted("spec.securityContext.windowsOptions", Refused, NoChange, windows).withCluster(NoEffect, onLinux),
 	}
 }
 
@@ -163,22 +151,15 @@ func containerFields() []Field {
 		{Path: "container.resources", Support: Honoured, Change: InPlace},
 		// A limit is part of the hash, so an edit of it still replaces the container.
 		{Path: "container.resources.limits.ephemeral-storage", Support: Honoured, Change: Replace, Note: measured},
-		{
-			Path: "container.resources.requests.ephemeral-storage", Support: Honoured, Change: NoChange,
-			Note: "Only the agent counts it, to admit pods and to choose which one to evict.",
-		},
-		{
-			Path: "container.resources.claims", Support: Refused, Change: NoChange, Note: devices,
-			Cluster: Refused, ClusterNote: allocation,
-		},
+		noted("container.resources.requests.ephemeral-storage", Honoured, NoChange,
+			"Only the agent counts it, to admit pods and to choose which one to evict."),
+		noted("container.resources.claims", Refused, NoChange, devices).withCluster(Refused, allocation),
 		{Path: "container.resizePolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicy", Support: Honoured, Change: Live},
 		{Path: "container.restartPolicyRules", Support: Honoured, Change: Live},
 		{Path: "container.volumeMounts", Support: Honoured, Change: Replace},
-		{
-			Path: "container.volumeMounts.recursiveReadOnly", Support: Honoured, Change: Replace,
-			Needs: "recursive read-only mounts: containerd 2.0 or newer",
-		},
+		needs("container.volumeMounts.recursiveReadOnly", Replace,
+			"recursive read-only mounts: containerd 2.0 or newer"),
 		{
 			Path: "container.volumeDevices", Support: Refused, Change: NoChange,
 			Note:    "Block devices come from claims of a cluster; use a hostPath volume of type BlockDevice.",
@@ -189,18 +170,12 @@ func containerFields() []Field {
 		{Path: "container.startupProbe", Support: Honoured, Change: Live},
 		{Path: "container.lifecycle", Support: Honoured, Change: Live},
 		{Path: "container.lifecycle.postStart", Support: Honoured, Change: NextStart},
-		{
-			Path: "container.lifecycle.stopSignal", Support: Honoured, Change: Replace,
-			Needs: "stop signals: containerd 2.1 or newer",
-		},
+		needs("container.lifecycle.stopSignal", Replace, "stop signals: containerd 2.1 or newer"),
 		{Path: "container.terminationMessagePath", Support: Honoured, Change: Replace},
 		{Path: "container.terminationMessagePolicy", Support: Honoured, Change: Replace},
 		{Path: "container.imagePullPolicy", Support: Honoured, Change: NextStart},
 		{Path: "container.securityContext", Support: Honoured, Change: Replace},
-		{
-			Path: "container.securityContext.windowsOptions", Support: Refused, Change: NoChange, Note: windows,
-			Cluster: NoEffect, ClusterNote: onLinux,
-		},
+		noted("container.securityContext.windowsOptions", Refused, NoChange, windows).withCluster(NoEffect, onLinux),
 		{Path: "container.stdin", Support: Honoured, Change: Replace},
 		{Path: "container.stdinOnce", Support: Honoured, Change: Replace},
 		{Path: "container.tty", Support: Honoured, Change: Replace},
@@ -229,18 +204,12 @@ func volumeFields() []Field {
 		{Path: "volume.secret", Support: Honoured, Change: Live},
 		{Path: "volume.downwardAPI", Support: Honoured, Change: Live},
 		{Path: "volume.projected", Support: Honoured, Change: Live},
-		{
-			Path: "volume.projected.sources.serviceAccountToken", Support: Refused, Change: NoChange, Note: token,
-			Cluster: Honoured, ClusterNote: "podctl requests the token, and replaces it before it expires.",
-		},
-		{
-			Path: "volume.projected.sources.clusterTrustBundle", Support: Refused, Change: NoChange, Note: token,
-			Cluster: Honoured, ClusterNote: "Needs an API server with ClusterTrustBundles of the version v1beta1.",
-		},
-		{
-			Path: "volume.projected.sources.podCertificate", Support: Refused, Change: NoChange, Note: token,
-			Cluster: Refused, ClusterNote: "podctl does not request certificates for pods.",
-		},
+		noted("volume.projected.sources.serviceAccountToken", Refused, NoChange, token).
+			withCluster(Honoured, "podctl requests the token, and replaces it before it expires."),
+		noted("volume.projected.sources.clusterTrustBundle", Refused, NoChange, token).
+			withCluster(Honoured, "Needs an API server with ClusterTrustBundles of the version v1beta1."),
+		noted("volume.projected.sources.podCertificate", Refused, NoChange, token).
+			withCluster(Refused, "podctl does not request certificates for pods."),
 		{
 			Path: "volume.persistentVolumeClaim", Support: Honoured, Change: Replace,
 			Cluster: Honoured, ClusterNote: claims,

@@ -25,10 +25,7 @@ func Kind(kind string) []Field {
 	return slices.Concat(specific, objectFields(), []Field{
 		{Path: template, Support: Honoured, Note: "Like the fields of a Pod."},
 		{Path: template + ".metadata.name", Support: NoEffect, Note: "Pods are named after their workload."},
-		{
-			Path: template + ".metadata.namespace", Support: NoEffect,
-			Note: "Pods are in the namespace of their workload.",
-		},
+		row(template+".metadata.namespace", NoEffect, "Pods are in the namespace of their workload."),
 	})
 }
 
@@ -59,14 +56,15 @@ func honoured(paths ...string) []Field {
 	return rows
 }
 
+func row(path string, support Support, note string) Field {
+	return Field{Path: path, Support: support, Note: note}
+}
+
 func deploymentFields() []Field {
 	supported := honoured("spec.replicas", "spec.selector", "spec.strategy", "spec.minReadySeconds",
 		"spec.revisionHistoryLimit", "spec.paused")
 	return append(supported,
-		Field{
-			Path: "spec.progressDeadlineSeconds", Support: NoEffect,
-			Note: "A wait for a rollout ends with --timeout.",
-		})
+		row("spec.progressDeadlineSeconds", NoEffect, "A wait for a rollout ends with --timeout."))
 }
 
 func replicaSetFields() []Field {
@@ -78,33 +76,20 @@ func statefulSetFields() []Field {
 		"spec.minReadySeconds", "spec.revisionHistoryLimit", "spec.ordinals", "spec.volumeClaimTemplates.metadata.name",
 		"spec.volumeClaimTemplates.apiVersion", "spec.volumeClaimTemplates.kind")
 	return append(supported,
-		Field{Path: "spec.serviceName", Support: Honoured, Note: "Used as the subdomain of the pods."},
-		Field{
-			Path: "spec.volumeClaimTemplates", Support: NoEffect,
-			Note: "A claim is a directory that podctl creates: its size, class and access modes have no effect.",
-		},
-		Field{
-			Path: "spec.persistentVolumeClaimRetentionPolicy", Support: NoEffect,
-			Note: "Data of claims stays until `podctl delete --volumes` or `podctl prune --volumes`.",
-		})
+		row("spec.serviceName", Honoured, "Used as the subdomain of the pods."),
+		row("spec.volumeClaimTemplates", NoEffect,
+			"A claim is a directory that podctl creates: its size, class and access modes have no effect."),
+		row("spec.persistentVolumeClaimRetentionPolicy", NoEffect,
+			"Data of claims stays until `podctl delete --volumes` or `podctl prune --volumes`."))
 }
 
 func daemonSetFields() []Field {
 	supported := honoured("spec.selector", "spec.minReadySeconds", "spec.revisionHistoryLimit",
 		"spec.updateStrategy.type")
 	return append(supported,
-		Field{
-			Path: "spec.template.spec.nodeSelector", Support: Honoured,
-			Note: "A machine without these labels does not run the pod.",
-		},
-		Field{
-			Path: "spec.template." + RequiredNodeAffinity, Support: Honoured,
-			Note: "A machine without such labels does not run the pod.",
-		},
-		Field{
-			Path: "spec.updateStrategy", Support: NoEffect,
-			Note: "podctl has one machine, which runs one pod of the DaemonSet.",
-		})
+		row("spec.template.spec.nodeSelector", Honoured, "A machine without these labels does not run the pod."),
+		row("spec.template."+RequiredNodeAffinity, Honoured, "A machine without such labels does not run the pod."),
+		row("spec.updateStrategy", NoEffect, "podctl has one machine, which runs one pod of the DaemonSet."))
 }
 
 func jobFields() []Field {
@@ -112,24 +97,16 @@ func jobFields() []Field {
 		"spec.successPolicy", "spec.backoffLimit", "spec.backoffLimitPerIndex", "spec.maxFailedIndexes",
 		"spec.selector", "spec.manualSelector", "spec.ttlSecondsAfterFinished", "spec.completionMode", "spec.suspend")
 	return append(supported,
-		Field{
-			Path: "spec.podReplacementPolicy", Support: NoEffect,
-			Note: "A retry starts once the previous pod has ended.",
-		},
-		Field{
-			Path: "spec.managedBy", Support: Refused,
-			Note: "Another controller would manage the Job, and podctl has none.",
-		})
+		row("spec.podReplacementPolicy", NoEffect, "A retry starts once the previous pod has ended."),
+		row("spec.managedBy", Refused, "Another controller would manage the Job, and podctl has none."))
 }
 
 func cronJobFields() []Field {
 	rows := honoured("spec.schedule", "spec.timeZone", "spec.startingDeadlineSeconds", "spec.concurrencyPolicy",
 		"spec.suspend", "spec.successfulJobsHistoryLimit", "spec.failedJobsHistoryLimit",
 		"spec.jobTemplate.metadata.labels", "spec.jobTemplate.metadata.annotations")
-	rows = append(rows, Field{
-		Path: "spec.jobTemplate.metadata", Support: NoEffect,
-		Note: "Jobs are named after their CronJob and the time of their run.",
-	})
+	rows = append(rows, row("spec.jobTemplate.metadata", NoEffect,
+		"Jobs are named after their CronJob and the time of their run."))
 	for _, f := range jobFields() {
 		f.Path = "spec.jobTemplate." + f.Path
 		rows = append(rows, f)
@@ -142,34 +119,22 @@ func serviceFields() []Field {
 	supported := honoured("spec.selector", "spec.type", "spec.ports", "spec.publishNotReadyAddresses",
 		"spec.allocateLoadBalancerNodePorts", "spec.ipFamilies", "spec.ipFamilyPolicy")
 	return append(supported,
-		Field{Path: "spec.clusterIP", Support: Honoured, Note: "None, or an address of podctl's range."},
-		Field{Path: "spec.clusterIPs", Support: Honoured, Note: "Like clusterIP, one for each IP family."},
-		Field{Path: "spec.ports.nodePort", Support: Honoured, Note: "30000 to 32767."},
-		Field{Path: "spec.ports.appProtocol", Support: NoEffect, Note: "podctl does not inspect traffic."},
-		Field{
-			Path: "spec.sessionAffinity", Support: Honoured,
-			Note: "A client keeps its pod while the set of ready pods stays the same.",
-		},
-		Field{
-			Path: "spec.sessionAffinityConfig", Support: NoEffect,
-			Note: "A client keeps its pod while the set of ready pods stays the same.",
-		},
-		Field{Path: "spec.externalTrafficPolicy", Support: NoEffect, Note: outside},
-		Field{Path: "spec.internalTrafficPolicy", Support: NoEffect, Note: outside},
-		Field{Path: "spec.healthCheckNodePort", Support: NoEffect, Note: outside},
-		Field{Path: "spec.trafficDistribution", Support: NoEffect, Note: outside},
-		Field{Path: "spec.loadBalancerIP", Support: NoEffect, Note: "Services use only the node's own addresses."},
-		Field{Path: "spec.loadBalancerClass", Support: NoEffect, Note: "Services use only the node's own addresses."},
-		Field{
-			Path: "spec.loadBalancerSourceRanges", Support: Refused,
-			Note: "podctl does not filter clients, and the port would be open to all.",
-		},
-		Field{
-			Path: "spec.externalIPs", Support: Refused,
-			Note: "podctl accepts traffic only on the node's own addresses.",
-		},
-		Field{
-			Path: "spec.externalName", Support: NoEffect,
-			Note: "Pods find Services in their hosts files, which cannot map one name to another.",
-		})
+		row("spec.clusterIP", Honoured, "None, or an address of podctl's range."),
+		row("spec.clusterIPs", Honoured, "Like clusterIP, one for each IP family."),
+		row("spec.ports.nodePort", Honoured, "30000 to 32767."),
+		row("spec.ports.appProtocol", NoEffect, "podctl does not inspect traffic."),
+		row("spec.sessionAffinity", Honoured, "A client keeps its pod while the set of ready pods stays the same."),
+		row("spec.sessionAffinityConfig", NoEffect,
+			"A client keeps its pod while the set of ready pods stays the same."),
+		row("spec.externalTrafficPolicy", NoEffect, outside),
+		row("spec.internalTrafficPolicy", NoEffect, outside),
+		row("spec.healthCheckNodePort", NoEffect, outside),
+		row("spec.trafficDistribution", NoEffect, outside),
+		row("spec.loadBalancerIP", NoEffect, "Services use only the node's own addresses."),
+		row("spec.loadBalancerClass", NoEffect, "Services use only the node's own addresses."),
+		row("spec.loadBalancerSourceRanges", Refused,
+			"podctl does not filter clients, and the port would be open to all."),
+		row("spec.externalIPs", Refused, "podctl accepts traffic only on the node's own addresses."),
+		row("spec.externalName", NoEffect,
+			"Pods find Services in their hosts files, which cannot map one name to another."))
 }
