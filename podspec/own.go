@@ -68,11 +68,9 @@ func IsToken(kind, name string) bool {
 
 // FindToken returns the source of a pod's volume for the token with a name, or nil if the pod has none.
 func FindToken(pod *v1.Pod, name string) *v1.ServiceAccountTokenProjection {
-	return findSource(pod, func(source *v1.VolumeProjection) *v1.ServiceAccountTokenProjection {
-		if s := source.ServiceAccountToken; s != nil && TokenName(s) == name {
-			return s
-		}
-		return nil
+	return findSource(pod, func(source *v1.VolumeProjection) (*v1.ServiceAccountTokenProjection, bool) {
+		s := source.ServiceAccountToken
+		return s, s != nil && TokenName(s) == name
 	})
 }
 
@@ -134,23 +132,18 @@ func IsBundle(kind, name string) bool {
 
 // FindBundle returns the source of a pod's volume for the trust anchors with a name, or nil if the pod has none.
 func FindBundle(pod *v1.Pod, name string) *v1.ClusterTrustBundleProjection {
-	return findSource(pod, func(source *v1.VolumeProjection) *v1.ClusterTrustBundleProjection {
-		if s := source.ClusterTrustBundle; s != nil && BundleName(s) == name {
-			return s
-		}
-		return nil
+	return findSource(pod, func(source *v1.VolumeProjection) (*v1.ClusterTrustBundleProjection, bool) {
+		s := source.ClusterTrustBundle
+		return s, s != nil && BundleName(s) == name
 	})
 }
 
-// findSource returns the first result that is not nil for the sources of a pod's projected volumes.
-func findSource[T any](pod *v1.Pod, match func(*v1.VolumeProjection) *T) *T {
+// findSource returns the first match among the sources of a pod's projected volumes, or nil.
+func findSource[T any](pod *v1.Pod, match func(*v1.VolumeProjection) (*T, bool)) *T {
 	for i := range pod.Spec.Volumes {
 		projected := pod.Spec.Volumes[i].Projected
-		if projected == nil {
-			continue
-		}
-		for j := range projected.Sources {
-			if found := match(&projected.Sources[j]); found != nil {
+		for j := 0; projected != nil && j < len(projected.Sources); j++ {
+			if found, matches := match(&projected.Sources[j]); matches {
 				return found
 			}
 		}

@@ -32,23 +32,14 @@ type Recorder struct {
 // Normal records a normal event.
 func (r *Recorder) Normal(at time.Time, reason, container, text string) {
 	r.events = append(r.events, state.PodEvent{
-		Type:      state.Normal,
-		Reason:    reason,
-		Container: container,
-		Message:   text,
-		Last:      at,
+		Type: state.Normal, Reason: reason, Container: container, Message: text, Last: at,
 	})
 }
 
 // Warning records a warning.
 func (r *Recorder) Warning(at time.Time, reason, container, text string) {
-	r.events = append(r.events, state.PodEvent{
-		Type:      state.Warning,
-		Reason:    reason,
-		Container: container,
-		Message:   text,
-		Last:      at,
-	})
+	r.Normal(at, reason, container, text)
+	r.events[len(r.events)-1].Type = state.Warning
 }
 
 // WarningOnce records a warning, unless it was recorded since a time.

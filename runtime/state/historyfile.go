@@ -56,11 +56,7 @@ func decodeHistory(text []byte) *History {
 
 // Remove removes the pod's history. The caller holds the pod's lock.
 func (s HistoryStore) Remove() error {
-	err := s.pod.check()
-	if err == nil {
-		err = s.pod.layout.dir().Remove(s.Path())
-	}
-	return safefs.Wrapf(err, "removing the pod's events")
+	return safefs.Wrapf(removeFile(s.pod, s.Path()), "removing the pod's events")
 }
 
 // Write replaces the pod's history. It does not sync to disk: a crash of the machine may lose it. The caller holds the

@@ -38,32 +38,33 @@ const EmptyDir = "empty-dir"
 // VolumeDir returns the directory of a volume's content. plugin is the kubelet's name for the kind of volume, for
 // example empty-dir or downward-api.
 func (p Pod) VolumeDir(plugin, name string) (string, error) {
-	err := statedir.FirstError(
+	return joined(checkVolume(p, plugin, name), p.Volumes(), "kubernetes.io~"+plugin, name)
+}
+
+func checkVolume(p Pod, plugin, name string) error {
+	return statedir.FirstError(
 		p.refused,
 		statedir.CheckName(statedir.KindPlugin, plugin),
 		statedir.CheckName(statedir.KindVolume, name),
 	)
-	if err != nil {
-		return "", err
+}
+
+// joined joins the elements of a path unless an error refuses one of them.
+func joined(refused error, elements ...string) (string, error) {
+	if refused != nil {
+		return "", refused
 	}
-	return filepath.Join(p.Volumes(), "kubernetes.io~"+plugin, name), nil
+	return filepath.Join(elements...), nil
 }
 
 // VolumeMarker returns the file that exists once a volume is complete. Volumes with content from podctl are wrapped
 // emptyDirs, which the marker's name shows.
 func (p Pod) VolumeMarker(plugin, name string) (string, error) {
-	err := statedir.FirstError(
-		p.refused,
-		statedir.CheckName(statedir.KindPlugin, plugin),
-		statedir.CheckName(statedir.KindVolume, name),
-	)
-	if err != nil {
-		return "", err
-	}
+	err := checkVolume(p, plugin, name)
 	if plugin != EmptyDir {
 		name = "wrapped_" + name
 	}
-	return filepath.Join(p.Plugins(), "kubernetes.io~"+EmptyDir, name, "ready"), nil
+	return joined(err, p.Plugins(), "kubernetes.io~"+EmptyDir, name, "ready")
 }
 
 // Volumes returns the directory of the contents of all volumes.
@@ -82,10 +83,7 @@ func (p Pod) SubPath(volume, container string, index int) (string, error) {
 		statedir.CheckName(statedir.KindVolume, volume),
 		statedir.CheckName(statedir.KindContainer, container),
 	)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(p.SubPaths(), volume, container, strconv.Itoa(index)), nil
+	return joined(err, p.SubPaths(), volume, container, strconv.Itoa(index))
 }
 
 // refusedUID replaces an invalid uid. A uid cannot begin with a dot, so this path never exists.
@@ -101,6 +99,14 @@ func (l Layout) Pod(uid types.UID) Pod {
 		return Pod{layout: l, uid: refusedUID, refused: err}
 	}
 	return Pod{layout: l, uid: uid}
+}
+
+// removeFile removes a file of a pod.
+func removeFile(p Pod, path string) error {
+	if p.refused != nil {
+		return p.refused
+	}
+	return p.layout.dir().Remove(path)
 }
 
 // History returns the store of the pod's history.
@@ -241,11 +247,7 @@ func (m CgroupMark) Set() error {
 
 // Clear records that the pod's cgroup has its limits, or does not exist.
 func (m CgroupMark) Clear() error {
-	err := m.pod.check()
-	if err == nil {
-		err = m.pod.layout.dir().Remove(m.path())
-	}
-	return safefs.Wrapf(err, "marking the cgroup as finished")
+	return safefs.Wrapf(removeFile(m.pod, m.path()), "marking the cgroup as finished")
 }
 
 // IsSet reports whether the pod's cgroup may be without its limits.

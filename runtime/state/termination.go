@@ -19,10 +19,8 @@ type TerminationLogs struct {
 
 // Dir returns the directory. The error is a *NameError.
 func (t TerminationLogs) Dir() (string, error) {
-	if err := statedir.FirstError(t.pod.refused, statedir.CheckName(statedir.KindContainer, t.container)); err != nil {
-		return "", err
-	}
-	return filepath.Join(t.above(), t.container), nil
+	err := statedir.FirstError(t.pod.refused, statedir.CheckName(statedir.KindContainer, t.container))
+	return joined(err, t.above(), t.container)
 }
 
 // above returns the directory of all containers.
