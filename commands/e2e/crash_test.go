@@ -54,7 +54,7 @@ func crashes() map[string]crash {
 	// The final state of a container that crashes by itself depends on time.
 	delete(shapes, "crashes")
 	if os.Geteuid() == 0 {
-		maps.Copy(shapes, runtimetest.MountedShapes())
+		maps.Copy(shapes, mountedShapes())
 	}
 	two := shapes["two containers"].After
 	several := two + "---\n" + strings.Replace(two, "name: web", "name: second", 1)
@@ -711,4 +711,44 @@ func subtract(a, b []string) []string {
 		}
 		return i >= 0
 	})
+}
+
+// mountedShapes returns pods whose volumes are mounts of the machine, which need root.
+func mountedShapes() map[string]runtimetest.Shape {
+	mounted := `apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  terminationGracePeriodSeconds: 1
+  volumes:
+  - {name: v, emptyDir: {}}
+  - {name: m, emptyDir: {medium: Memory}}
+  - {name: c, configMap: {name: cm}}
+  - {name: s, secret: {secretName: sec}}
+  containers:
+  - name: a
+    image: 'i:1'
+    volumeMounts:
+    - {name: v, mountPath: /v, subPath: deep/down}
+    - {name: m, mountPath: /m}
+    - {name: c, mountPath: /c}
+    - {name: c, mountPath: /one, subPath: k}
+    - {name: s, mountPath: /s}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: cm}
+data: {k: v}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: sec}
+stringData: {password: correct horse}
+`
+	content := strings.NewReplacer("data: {k: v}", "data: {k: other, more: x}", "correct horse", "battery staple")
+	return map[string]runtimetest.Shape{
+		"mounted volumes":   {After: mounted},
+		"volumes' content":  {Before: mounted, After: content.Replace(mounted)},
+		"delete of volumes": {Before: mounted},
+	}
 }

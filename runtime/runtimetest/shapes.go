@@ -80,38 +80,3 @@ metadata: {name: cm}
 data: {k: v}
 `
 }
-
-// MountedShapes returns pods whose volumes are mounts of the machine, which need root.
-func MountedShapes() map[string]Shape {
-	mounted := shapePod(`  volumes:
-  - {name: v, emptyDir: {}}
-  - {name: m, emptyDir: {medium: Memory}}
-  - {name: c, configMap: {name: cm}}
-  - {name: s, secret: {secretName: sec}}
-  containers:
-  - name: a
-    image: 'i:1'
-    volumeMounts:
-    - {name: v, mountPath: /v, subPath: deep/down}
-    - {name: m, mountPath: /m}
-    - {name: c, mountPath: /c}
-    - {name: c, mountPath: /one, subPath: k}
-    - {name: s, mountPath: /s}
-`) + `---
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: cm}
-data: {k: v}
----
-apiVersion: v1
-kind: Secret
-metadata: {name: sec}
-stringData: {password: correct horse}
-`
-	content := strings.NewReplacer("data: {k: v}", "data: {k: other, more: x}", "correct horse", "battery staple")
-	return map[string]Shape{
-		"mounted volumes":   {After: mounted},
-		"volumes' content":  {Before: mounted, After: content.Replace(mounted)},
-		"delete of volumes": {Before: mounted},
-	}
-}
