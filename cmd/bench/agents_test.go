@@ -40,7 +40,8 @@ func TestIdleTargets(t *testing.T) {
 	if got := summary(results); got != want {
 		t.Errorf("the summary is\n%s\nwant\n%s", got, want)
 	}
-	if table := tables("make bench-agent", "", results); !strings.Contains(table, "anonymous memory with 110 pods | podctl agent | 1 | 14.2 |") {
+	table := tables("make bench-agent", "", results)
+	if !strings.Contains(table, "anonymous memory with 110 pods | podctl agent | 1 | 14.2 |") {
 		t.Errorf("the table lacks the anonymous memory:\n%s", table)
 	}
 }
