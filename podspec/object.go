@@ -115,6 +115,6 @@ func ReferredObjects(pod *v1.Pod) []ObjectName {
 			names = append(names, ObjectName{r.Kind, r.Name})
 		}
 	}
-	slices.SortFunc(names, ObjectName.Compare)
+	slices.SortStableFunc(names, ObjectName.Compare)
 	return slices.Compact(names)
 }

@@ -54,7 +54,7 @@ func (l *lister) list(dir string) error {
 	if err != nil {
 		return err
 	}
-	slices.SortFunc(all, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	slices.SortStableFunc(all, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	for _, entry := range all {
 		path := filepath.Join(dir, entry.Name())
 		if entry.IsDir() {

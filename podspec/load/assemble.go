@@ -351,7 +351,7 @@ func (a *assembly) makePod(m *Manifest, o *object, used map[*object]bool) *podsp
 	shared := a.collect(desired, used)
 	desired = a.complete(o, desired)
 	desired.Shared = append(desired.Shared, shared...)
-	slices.SortFunc(desired.Shared, podspec.ObjectName.Compare)
+	slices.SortStableFunc(desired.Shared, podspec.ObjectName.Compare)
 	a.checkExpanded(o, desired)
 	a.reportMissing(m, o, desired)
 	return desired

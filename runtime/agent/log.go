@@ -148,7 +148,7 @@ func (l *logger) logProblems(now []sources.Problem) (news []sources.Problem) {
 			news = append(news, one)
 		}
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(l.problems), loggedProblem.compare) {
+	for _, p := range slices.SortedStableFunc(maps.Keys(l.problems), loggedProblem.compare) {
 		if !current[p] {
 			l.Info("source problem fixed", "file", p.file, "problem", p.text)
 		}

@@ -160,7 +160,7 @@ func (r *reconciler) resolve(now time.Time) {
 func (r *reconciler) endAll(now time.Time, decision *owner.Decision) {
 	r.ending = map[types.UID]*podspec.Desired{}
 	byUID := func(a, b owner.Ending) int { return cmp.Compare(a.Pod.Pod.UID, b.Pod.Pod.UID) }
-	for _, e := range slices.SortedFunc(slices.Values(decision.Ending), byUID) {
+	for _, e := range slices.SortedStableFunc(slices.Values(decision.Ending), byUID) {
 		uid := e.Pod.Pod.UID
 		r.ending[uid], r.leaving[uid] = e.Pod, e.Pod
 		if r.stored[uid].Deleting {

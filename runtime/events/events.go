@@ -26,7 +26,7 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 			all = append(all, PodEvents{Pod: h.Pod, Owner: h.Owner, Events: h.Events})
 		}
 	}
-	slices.SortFunc(all, func(a, b PodEvents) int {
+	slices.SortStableFunc(all, func(a, b PodEvents) int {
 		return a.Events[len(a.Events)-1].Last.Compare(b.Events[len(b.Events)-1].Last)
 	})
 	return all, err

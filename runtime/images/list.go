@@ -243,7 +243,7 @@ func (s *Store) addUsers(ctx context.Context, images []*Image, of needs) error {
 		}
 	}
 	for _, img := range images {
-		slices.SortFunc(img.UsedBy, User.compare)
+		slices.SortStableFunc(img.UsedBy, User.compare)
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ func AwaitsRestart(newestFirst []*Container, name, stopped string) bool {
 // (kubelet: podSandboxByCreated).
 func SortedSandboxes(all []Sandbox) []Sandbox {
 	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b Sandbox) int {
+	slices.SortStableFunc(sorted, func(a, b Sandbox) int {
 		return cmp.Or(
 			cmp.Compare(b.Attempt, a.Attempt),
 			b.CreatedAt.Compare(a.CreatedAt),

@@ -40,7 +40,7 @@ func (c *chooser) walkInits() bool {
 	if !w.seen {
 		w.begin(start{ref: w.inits[0], cause: notCreated()})
 	}
-	slices.SortFunc(c.inits, func(a, b start) int { return cmp.Compare(a.ref.Index, b.ref.Index) })
+	slices.SortStableFunc(c.inits, func(a, b start) int { return cmp.Compare(a.ref.Index, b.ref.Index) })
 	return w.done
 }
 

@@ -85,7 +85,7 @@ func (r *reporter) list(refs []podspec.ContainerRef) []v1.ContainerStatus {
 }
 
 func byName(statuses []v1.ContainerStatus) []v1.ContainerStatus {
-	slices.SortFunc(statuses, func(a, b v1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(statuses, func(a, b v1.ContainerStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return statuses
 }
 

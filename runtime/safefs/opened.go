@@ -79,7 +79,7 @@ func (d opened) Entries() ([]fs.DirEntry, error) {
 		return nil, err
 	}
 	entries, err := file.ReadDir(-1)
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, errors.Join(err, file.Close())
 }
 

@@ -62,7 +62,7 @@ func subsets(port *v1.ServicePort, ready, notReady []*v1.Pod) []v1.EndpointSubse
 	for _, one := range byNumber {
 		found = append(found, *one)
 	}
-	slices.SortFunc(found, func(a, b v1.EndpointSubset) int { return cmp.Compare(numberOf(&a), numberOf(&b)) })
+	slices.SortStableFunc(found, func(a, b v1.EndpointSubset) int { return cmp.Compare(numberOf(&a), numberOf(&b)) })
 	return found
 }
 

@@ -70,7 +70,7 @@ func endpoints(port *v1.ServicePort, ready []*v1.Pod) []netip.AddrPort {
 			found = append(found, netip.AddrPortFrom(addr, number))
 		}
 	}
-	slices.SortFunc(found, netip.AddrPort.Compare)
+	slices.SortStableFunc(found, netip.AddrPort.Compare)
 	return slices.Compact(found)
 }
 

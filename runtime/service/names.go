@@ -44,7 +44,7 @@ func Names(services []*v1.Service, pods []*v1.Pod) []Name {
 			names = append(names, podNames(s, pod)...)
 		}
 	}
-	slices.SortFunc(names, func(a, b Name) int {
+	slices.SortStableFunc(names, func(a, b Name) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), a.Address.Compare(b.Address))
 	})
 	return slices.Compact(names)

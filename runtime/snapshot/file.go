@@ -136,7 +136,7 @@ func (s *Pod) file() (*snapshotFile, error) {
 			Starting:           c.Starting,
 		})
 	}
-	slices.SortFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
+	slices.SortStableFunc(f.Containers, func(a, b containerSection) int { return bytes.Compare(a.Status, b.Status) })
 	f.Disk = &diskSection{
 		Volumes:       s.Volumes,
 		VolumesRemain: s.VolumesRemain,
@@ -204,7 +204,7 @@ func encodeAll[M proto.Message](messages []M) ([]json.RawMessage, error) {
 		}
 		texts = append(texts, text)
 	}
-	slices.SortFunc(texts, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
+	slices.SortStableFunc(texts, func(a, b json.RawMessage) int { return bytes.Compare(a, b) })
 	return texts, nil
 }
 

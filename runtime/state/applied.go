@@ -34,7 +34,7 @@ func Applied(layout Layout) (pods []AppliedPod, unreadable []error, err error) {
 			pods = append(pods, AppliedPod{Desired: entry.Checkpoint.Applied, Checkpoint: entry.Checkpoint})
 		}
 	}
-	slices.SortFunc(pods, func(a, b AppliedPod) int {
+	slices.SortStableFunc(pods, func(a, b AppliedPod) int {
 		return model.RefOf(a.Desired.Pod).Compare(model.RefOf(b.Desired.Pod))
 	})
 	return pods, unreadable, nil

@@ -75,7 +75,7 @@ func (s Claims) List() ([]Claim, error) {
 		return nil, fmt.Errorf("listing claims: %w", err)
 	}
 	found = slices.DeleteFunc(found, func(c Claim) bool { return c.check() != nil })
-	slices.SortFunc(found, func(a, b Claim) int {
+	slices.SortStableFunc(found, func(a, b Claim) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return slices.Compact(found), nil

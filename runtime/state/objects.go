@@ -124,7 +124,7 @@ func (s Objects) List() ([]ObjectKey, error) {
 		return nil, fmt.Errorf("listing stored objects: %w", err)
 	}
 	keys = slices.DeleteFunc(keys, func(k ObjectKey) bool { return k.check() != nil })
-	slices.SortFunc(keys, ObjectKey.Compare)
+	slices.SortStableFunc(keys, ObjectKey.Compare)
 	return keys, nil
 }
 

@@ -146,7 +146,7 @@ func (in *CronInput) beyondHistory() (gone []string) {
 				ended = append(ended, run)
 			}
 		}
-		slices.SortFunc(ended, func(a, b CronRun) int {
+		slices.SortStableFunc(ended, func(a, b CronRun) int {
 			return cmp.Or(startOf(&a.Status).Compare(startOf(&b.Status)), cmp.Compare(a.Name, b.Name))
 		})
 		for i := range max(0, len(ended)-int(ptr.Deref(limit, 1))) {

@@ -301,7 +301,7 @@ func (x *expanding) done() *Expansion {
 	for _, ordinal := range slices.Sorted(maps.Keys(x.wanted)) {
 		x.out.Pods = append(x.out.Pods, x.wanted[ordinal])
 	}
-	slices.SortFunc(x.out.Gone, func(a, b model.PodRef) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(x.out.Gone, func(a, b model.PodRef) int { return cmp.Compare(a.Name, b.Name) })
 	x.out.Status = Status{Desired: x.desired, Current: len(x.in.Pods), Unknown: len(x.out.Unknown)}
 	for _, ordinal := range x.ordinals() {
 		t := x.there[ordinal]

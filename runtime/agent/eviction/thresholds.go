@@ -108,7 +108,7 @@ func Parse(text string) ([]Threshold, error) {
 			all = append(all, *t)
 		}
 	}
-	slices.SortFunc(all, func(a, b Threshold) int { return a.Signal.rank() - b.Signal.rank() })
+	slices.SortStableFunc(all, func(a, b Threshold) int { return a.Signal.rank() - b.Signal.rank() })
 	return all, nil
 }
 

@@ -70,7 +70,7 @@ func (s *Server) ListPods(
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	slices.SortFunc(shown, byUID)
+	slices.SortStableFunc(shown, byUID)
 	pods, err := encode(ctx, s.agent, shown)
 	return &podsv1alpha1.ListPodsResponse{Pods: pods}, err
 }

@@ -291,7 +291,7 @@ func (w *Workers) States() []State {
 		}
 		list = append(list, s)
 	}
-	slices.SortFunc(list, func(a, b State) int { return a.Ref.Compare(b.Ref) })
+	slices.SortStableFunc(list, func(a, b State) int { return a.Ref.Compare(b.Ref) })
 	return list
 }
 

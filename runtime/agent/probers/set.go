@@ -220,7 +220,7 @@ func (s *Set) rebuildQueue() {
 			}
 		}
 	}
-	slices.SortFunc(s.queue, func(a, b turn) int { return a.before(&b) })
+	slices.SortStableFunc(s.queue, func(a, b turn) int { return a.before(&b) })
 }
 
 // enqueue adds a probe that has answered and will run again to the queue.

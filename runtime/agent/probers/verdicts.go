@@ -41,7 +41,7 @@ func (s *Set) Verdicts() []Verdict {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b Verdict) int {
+	slices.SortStableFunc(all, func(a, b Verdict) int {
 		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Type, b.Type))
 	})
 	return all

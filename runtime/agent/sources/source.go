@@ -123,7 +123,7 @@ func Stamp(problems []Problem, now time.Time, before []Problem) {
 			}
 		}
 	}
-	slices.SortFunc(problems, Problem.compare)
+	slices.SortStableFunc(problems, Problem.compare)
 }
 
 func unlisted(n int, what string) string { return "not listed: " + document.Counted(n, "more "+what) }

@@ -358,6 +358,6 @@ func (t *Texts) reported(now time.Time) (reported []Problem, again time.Time) {
 			add(Problem{File: name, Text: x.fault, Since: x.faultSince})
 		}
 	}
-	slices.SortFunc(reported, Problem.compare)
+	slices.SortStableFunc(reported, Problem.compare)
 	return Few(t.name, reported), again
 }

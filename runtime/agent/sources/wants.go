@@ -130,7 +130,7 @@ func (ws wants) expire(now time.Time) (again time.Time) {
 // sorted returns all by kind, namespace and name.
 func (ws wants) sorted() []*want {
 	all := make([]*want, 0, len(ws))
-	for _, name := range slices.SortedFunc(maps.Keys(ws), key.compare) {
+	for _, name := range slices.SortedStableFunc(maps.Keys(ws), key.compare) {
 		all = append(all, ws[name])
 	}
 	return all
