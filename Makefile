@@ -13,8 +13,9 @@ export GOFLAGS := $(strip $(GOFLAGS) $(if $(filter -trimpath,$(GOFLAGS)),,-trimp
 VERSION ?= $(shell git describe --tags --match 'v*' --dirty 2>/dev/null || echo v0.1.0-dev+$$(git describe --always --exclude '*' --dirty 2>/dev/null || echo unknown))
 BIN := $(CURDIR)/bin
 COMMA := ,
-# Without these, gRPC makes the linker keep all methods, and containerd's typeurl links a second protobuf library.
-TAGS := grpcnotrace,no_gogo
+# Without these, gRPC makes the linker keep all methods, containerd's typeurl links a second protobuf library, and net/http
+# a second implementation of HTTP/2. gRPC and the clients of an API server use that of golang.org/x/net.
+TAGS := grpcnotrace,no_gogo,nethttpomithttp2
 
 GOLANGCI_LINT_VERSION := v2.15.0
 CONTAINERD2_VERSION := v2.4.2

@@ -39,7 +39,7 @@ func TestEarlyPackagesAreInitializedFirst(t *testing.T) {
 func build(t *testing.T) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "podctl")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace,no_gogo", "-o", binary, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "grpcnotrace,no_gogo,nethttpomithttp2", "-o", binary, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return binary
