@@ -124,7 +124,8 @@ func newRuntime(t *testing.T) *fakeRuntime {
 	m := &fakeRuntime{logs: map[string]string{}, checked: make(chan struct{}, 1000)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
-		m.credentials = append(m.credentials, r.Header.Get("Authorization")+r.Header.Get("Cookie"))
+		m.credentials = append(m.credentials, r.Header.Get("Authorization")+r.Header.Get("Cookie")+
+			bearerIn(r.Header))
 		m.mu.Unlock()
 		m.streams.ServeHTTP(w, r)
 	}))
@@ -140,6 +141,12 @@ func newRuntime(t *testing.T) *fakeRuntime {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// bearerIn returns the WebSocket protocols that are tokens.
+func bearerIn(h http.Header) string {
+	_, token, _ := strings.Cut(strings.Join(h.Values("Sec-Websocket-Protocol"), ","), "base64url.")
+	return token
 }
 
 // run adds a pod's sandbox and a running container with a log.

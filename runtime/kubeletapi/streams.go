@@ -183,7 +183,27 @@ func forwarding(r *http.Request, address string) (http.Handler, *url.URL, error)
 	}
 	r.Header.Del("Authorization")
 	r.Header.Del("Cookie")
+	dropTokens(r.Header)
 	return proxy.NewUpgradeAwareHandler(to, nil, false, true, responder{}), to, nil
+}
+
+// tokenProtocol is the prefix of a WebSocket protocol that is a token (apiserver: bearerProtocolPrefix).
+const tokenProtocol = "base64url.bearer.authorization.k8s.io."
+
+// dropTokens removes tokens from the protocols that a WebSocket client offers. The access control removes only a token
+// by which it has accepted a client.
+func dropTokens(h http.Header) {
+	const header = "Sec-Websocket-Protocol"
+	var kept []string
+	for p := range strings.SplitSeq(strings.Join(h.Values(header), ","), ",") {
+		if p = strings.TrimSpace(p); p != "" && !strings.HasPrefix(p, tokenProtocol) {
+			kept = append(kept, p)
+		}
+	}
+	h.Del(header)
+	if len(kept) > 0 {
+		h.Set(header, strings.Join(kept, ", "))
+	}
 }
 
 // responder writes an error of the connection to the runtime (kubelet: responder).

@@ -1,6 +1,7 @@
 package kubeletapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -111,6 +112,36 @@ func TestExec(t *testing.T) {
 	}
 	if leaked := slices.DeleteFunc(m.credentials, func(c string) bool { return c == "" }); len(leaked) > 0 {
 		t.Errorf("the runtime gets %v", leaked)
+	}
+}
+
+// TestTokensOfWebSockets checks that the runtime does not get a token that a WebSocket client offers as a protocol,
+// whichever credentials the server uses.
+func TestTokensOfWebSockets(t *testing.T) {
+	agent, m, _ := web(t)
+	s := serve(t, agent, m) // AlwaysAllow without authentication
+	const token = "base64url.bearer.authorization.k8s.io.c2VjcmV0"
+	for _, protocols := range []string{
+		token + ",v4.channel.k8s.io", "v4.channel.k8s.io , " + token, token + "\r\nSec-WebSocket-Protocol: v4.channel.k8s.io", token,
+	} {
+		conn := s.raw("GET /exec/ns/web/app?command=cat&output=1 HTTP/1.1\r\nHost: node\r\nConnection: upgrade\r\n" +
+			"Upgrade: websocket\r\nOrigin: http://node\r\nSec-WebSocket-Version: 13\r\n" +
+			"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: " + protocols + "\r\n\r\n")
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := response.StatusCode == http.StatusSwitchingProtocols
+		if chosen := response.Header.Get("Sec-Websocket-Protocol"); protocols != token && (!got || chosen != "v4.channel.k8s.io") {
+			t.Errorf("%q: %s, %q", protocols, response.Status, chosen)
+		}
+		_ = response.Body.Close()
+		_ = conn.Close()
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.credentials) != 4 || strings.Contains(strings.Join(m.credentials, ""), "bearer") {
+		t.Errorf("the runtime gets %q", m.credentials)
 	}
 }
 
