@@ -466,7 +466,9 @@ FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRea
 	runtime/state:FuzzDecodeCheckpoint runtime/state:FuzzDecodeHistory runtime/filelock:FuzzHolder runtime/containerd:FuzzFullName \
 	runtime/containerd:FuzzArchiveName commands/lifecycle:FuzzSavedPlan commands/config:FuzzConfig commands/terminal:FuzzPrintable podspec/load:FuzzNames \
 	commands:FuzzRedact runtime/state:FuzzPaths runtime/kubeletapi:FuzzLogQuery \
-	runtime/kubeletapi:FuzzRequest runtime/kubeletapi:FuzzFrames
+	runtime/kubeletapi:FuzzRequest runtime/kubeletapi:FuzzFrames runtime/kubeletapi/access:FuzzReviews \
+	runtime/cluster:FuzzKubeconfig runtime/cluster/node:FuzzFromAPI runtime/cluster/listwatch:FuzzAnswers \
+	runtime/cluster/tokens:FuzzAnswer runtime/agent/api:FuzzRequest
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME
