@@ -34,6 +34,9 @@ type Desired struct {
 	Unread map[ObjectName]UnreadError `json:"-"`
 	// Redacted is set if digests replace the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
+	// MemorySecrets is set for a pod of the API server if no value of a Secret or token may be on disk: its checkpoint is
+	// redacted.
+	MemorySecrets bool `json:"memorySecrets,omitempty"`
 	// Stored is set if this is podctl's copy of the manifest that was applied last. It is valid until another manifest
 	// is applied.
 	Stored bool `json:"-"`
@@ -103,7 +106,7 @@ func New(pod *v1.Pod, source string, written types.UID) *Desired {
 // WithPod returns another pod with the same objects, source and key for digests.
 func (d *Desired) WithPod(pod *v1.Pod) *Desired {
 	other := New(pod, d.Source, "")
-	other.Objects, other.Shared, other.Unread = d.Objects, d.Shared, d.Unread
+	other.Objects, other.Shared, other.Unread, other.MemorySecrets = d.Objects, d.Shared, d.Unread, d.MemorySecrets
 	if key := d.usedKey(); key != nil {
 		other.UseKey(key)
 	}

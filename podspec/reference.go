@@ -146,14 +146,14 @@ func (d *Desired) Missing(r Reference, container, volume string) []MissingRefere
 	out := MissingReference{Kind: r.Kind, Name: r.Name, Container: container, Volume: volume, Path: r.Path}
 	if why, is := d.Unread[ObjectName{r.Kind, r.Name}]; is {
 		if IsToken(r.Kind, r.Name) {
-			return []MissingReference{out.unreadToken(d.Pod, why)}
+			return []MissingReference{out.unreadToken(d.Pod, why).inMemory(d)}
 		}
 		if IsBundle(r.Kind, r.Name) {
 			return []MissingReference{out.missingBundle(d.Pod, &why)}
 		}
 		out.Detail = fmt.Sprintf("%s %s/%s%s is unknown: %s", r.Kind, d.Pod.Namespace, r.Name, out.of(), why.Error())
 		out.Status = out.inVolume(cmp.Or(why.Status, notSynced(r.Kind)))
-		return []MissingReference{out}
+		return []MissingReference{out.inMemory(d)}
 	}
 	if r.Optional {
 		return nil
@@ -217,6 +217,15 @@ func (r MissingReference) inVolume(text string) string {
 // notSynced returns a kubelet's text for an object that the API server has not sent in time (kubelet: objectCache.Get).
 func notSynced(kind string) string {
 	return "failed to sync " + strings.ToLower(kind) + " cache: timed out waiting for the condition"
+}
+
+// inMemory adds to the texts of an unread Secret why it is not on disk.
+func (r MissingReference) inMemory(d *Desired) MissingReference {
+	if d.MemorySecrets && r.Kind == KindSecret {
+		const why = " (no copy on disk because of --offline-secrets=false)"
+		r.Detail, r.Status = r.Detail+why, r.Status+why
+	}
+	return r
 }
 
 // of names the volume of a reference. It is empty for a container, because the message already names that.

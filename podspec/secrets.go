@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/podctl/podctl/podspec/digest"
 )
@@ -18,6 +19,41 @@ func (d *Desired) WithoutSecrets() *Desired {
 	without.Redacted = true
 	without.Objects = d.objectsWith(d.SecretDigest)
 	return &without
+}
+
+// Reveal puts values of Secrets in place of the digests of a copy without secrets. If they are not the values of these
+// digests, it changes nothing and returns false.
+func Reveal(d *Desired, secrets map[string]*v1.Secret) bool {
+	with := *d
+	with.Redacted, with.Objects.Secrets = false, secrets
+	if !equality.Semantic.DeepEqual(with.WithoutSecrets().Objects.Secrets, d.Objects.Secrets) {
+		return false
+	}
+	d.Redacted, d.Objects.Secrets = false, secrets
+	return true
+}
+
+// InMemory returns the pod with MemorySecrets set as given.
+func InMemory(d *Desired, is bool) *Desired {
+	if is == d.MemorySecrets {
+		return d
+	}
+	other := *d
+	other.MemorySecrets = is
+	return &other
+}
+
+// KnowsSecrets reports whether the pod has the values of all its Secrets. It is false without a pod.
+func KnowsSecrets(d *Desired) bool {
+	if d == nil || d.Rebuilt || d.MemorySecrets && d.Redacted {
+		return false
+	}
+	for name := range d.Unread {
+		if d.MemorySecrets && name.Kind == KindSecret {
+			return false
+		}
+	}
+	return true
 }
 
 // objectsWith returns the objects with all secret values replaced.
@@ -64,9 +100,12 @@ func (d *Desired) PullDigest() string {
 // id names the pod in digests.
 func (d *Desired) id() string { return d.Pod.Namespace + "/" + d.Pod.Name }
 
-// SameAs reports whether two manifests describe the same pod with the same objects, including the values of Secrets.
-// Neither may be a copy without secrets.
+// SameAs reports whether two manifests describe the same pod with the same objects, including the values of Secrets. If
+// one is a copy without secrets, their digests are compared.
 func (d *Desired) SameAs(other *Desired) bool {
+	if d.Redacted || other.Redacted {
+		return d.text(d.SecretDigest) == other.text(other.SecretDigest)
+	}
 	plain := func(_ digest.SecretRef, value []byte) string { return string(value) }
 	return d.text(plain) == other.text(plain)
 }

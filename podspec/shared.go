@@ -31,12 +31,15 @@ func (e UnreadError) Error() string {
 
 // WithShared returns the pod with the current stored objects that its own manifest does not include. They replace those
 // found before, and missing ones are dropped. If the pod names no such object, WithShared looks nothing up. It does not
-// change d.
+// change d. The values of Secrets that were only in memory come from find, too.
 func (d *Desired) WithShared(find FindObject) (*Desired, error) {
-	if d == nil || d.Redacted || d.Rebuilt {
+	if d == nil || d.Redacted && !d.MemorySecrets || d.Rebuilt {
 		return d, nil
 	}
 	own := d.Own()
+	if d.Redacted {
+		own.Secrets = nil // no digest may be used as a value
+	}
 	with := own.copied()
 	var shared []ObjectName
 	var unread map[ObjectName]UnreadError
@@ -60,11 +63,11 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 			shared = append(shared, name)
 		}
 	}
-	if len(shared)+len(d.Shared)+len(unread)+len(d.Unread) == 0 {
+	if len(shared)+len(d.Shared)+len(unread)+len(d.Unread) == 0 && !d.Redacted {
 		return d, nil
 	}
 	other := *d
-	other.Objects, other.Shared, other.Unread = with, shared, unread
+	other.Objects, other.Shared, other.Unread, other.Redacted = with, shared, unread, false
 	if d.memo != nil {
 		other.memo = newMemo()
 	}

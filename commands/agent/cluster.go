@@ -23,6 +23,8 @@ type clusterOptions struct {
 	dns           []string
 	taints        []string
 	authorization string
+	// offlineSecrets keeps Secrets on disk.
+	offlineSecrets bool
 	// flags are those that have no effect without --kubeconfig.
 	flags *pflag.FlagSet
 }
@@ -50,6 +52,8 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.BoolVar(&o.MirrorPods, "mirror-pods", true, "Show pods of other sources in the cluster, as mirror pods")
 	f.StringSliceVar(&o.taints, "register-with-taints", nil,
 		"Taints for a Node that does not exist yet, such as dedicated=db:NoSchedule")
+	f.BoolVar(&o.offlineSecrets, "offline-secrets", true,
+		"Keep copies of Secrets and tokens on disk, so that pods that need them start without the API server")
 	f.StringVar(&o.ProviderID, "provider-id", "",
 		"ID that a cloud provider gives the machine, for a Node that does not exist yet")
 	f.StringVar(&o.Server.Address, "address", "", "Address of the node's server (default: all addresses)")
@@ -106,7 +110,7 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 		return nil, o.checkUnused()
 	}
 	s := o.ClusterSettings
-	s.Labels = labels
+	s.Labels, s.MemorySecrets = labels, !o.offlineSecrets
 	switch {
 	case (s.Server.CertFile == "") != (s.Server.KeyFile == ""):
 		return nil, exit.Usagef("--tls-cert-file and --tls-private-key-file belong together")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -27,13 +28,17 @@ func nodeCrashes() map[string]crash {
 		"two containers", "sidecar", "hooks", "volumes", "replace", "replace with a hook", "replace, Never", "completion",
 		"delete", "delete with hooks",
 	} {
-		args := []string{
-			"agent", "--eviction=false", "--kubeconfig", "KUBECONFIG", "--node-name", "n1", "--node-ip", "192.0.2.10",
-			"--port", "PORT", "SOURCE",
-		}
-		all["node: "+name] = crash{Shape: shapes[name], args: args, agent: true, api: true}
+		all["node: "+name] = crash{Shape: shapes[name], args: append(nodeArgs(), "SOURCE"), agent: true, api: true}
 	}
 	return all
+}
+
+// nodeArgs are the arguments of an agent that is a node.
+func nodeArgs() []string {
+	return []string{
+		"agent", "--eviction=false", "--kubeconfig", "KUBECONFIG", "--node-name", "n1", "--node-ip", "192.0.2.10",
+		"--port", "PORT",
+	}
 }
 
 // apiLab is the API server of a lab. A nil one is that of an agent without a cluster.
@@ -44,10 +49,12 @@ type apiLab struct {
 	port int
 }
 
-// prepareCluster starts the API server, and lets an agent create the initial state.
-func (l *crashLab) prepareCluster() {
+// prepareCluster starts the API server, and lets an agent create the initial state. raw are answers in place of those
+// of the server; it may be nil.
+func (l *crashLab) prepareCluster(raw func(*http.Request) http.HandlerFunc) {
 	l.t.Helper()
 	l.cluster = &apiLab{server: apitest.NewCluster(), port: unusedPort(l.t)}
+	l.cluster.server.Raw = raw
 	l.cluster.web = httptest.NewServer(l.cluster.server)
 	l.write("kubeconfig", fmt.Sprintf(`apiVersion: v1
 kind: Config

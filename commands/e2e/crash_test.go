@@ -114,6 +114,8 @@ type crashLab struct {
 	end func() error
 	// beside is the manifest of another pod, and healthy the ID of its container.
 	beside, healthy string
+	// server is the runtime in memory. It is nil in a lab with a real one.
+	server *runtimetest.Server
 	// cluster is the API server of an agent that is a node. It is nil for others.
 	cluster *apiLab
 	// goal is the state at which an agent is stopped. If nil, it is stopped after agentCalm without changes.
@@ -138,6 +140,7 @@ func newCrashLab(t *testing.T, c crash) *crashLab {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l.server = server
 	l.end = func() error {
 		server.Close()
 		var err error
@@ -169,7 +172,7 @@ func (l *crashLab) prepare() {
 	l.must("apply", l.path("beside.yaml"))
 	switch {
 	case l.crash.api:
-		l.prepareCluster()
+		l.prepareCluster(nil)
 	case l.crash.agent:
 		l.prepareSource()
 	default:

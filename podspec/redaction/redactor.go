@@ -33,7 +33,7 @@ import (
 const Hidden = "(secret)"
 
 // Withheld replaces a message of a pod whose Secrets are not known.
-const Withheld = "(message withheld: the checkpoint of the pod cannot be read)"
+const Withheld = "(message withheld: the Secrets of the pod are unknown)"
 
 // Withhold returns the text to show instead of a message while the Secrets of its pod are not known.
 func Withhold(message string) string {

@@ -114,6 +114,11 @@ func (x *checkpointer) beginSync() error {
 			set = c.Applied.Set
 		}
 		moved := c.Source != x.desired.Source || c.Applied.Owner != x.desired.Owner || c.Applied.Set != set
+		if c.Applied.Redacted || c.Applied.MemorySecrets != x.desired.MemorySecrets {
+			// The values of its Secrets are known again, or may be on disk again.
+			c.Applied.Objects, c.Applied.Redacted = x.desired.Objects, x.desired.Redacted
+			c.Applied.MemorySecrets, moved = x.desired.MemorySecrets, true
+		}
 		address := x.client.Endpoint.Address
 		if starts || adopted || judged || evicted || ends || moved || moves(x.checkpoint, address, x.snapshot) {
 			c.Endpoint, c.Source = address, x.desired.Source

@@ -187,7 +187,7 @@ func forwarding(r *http.Request, address string) (http.Handler, *url.URL, error)
 	return proxy.NewUpgradeAwareHandler(to, nil, false, true, responder{}), to, nil
 }
 
-// tokenProtocol is the prefix of a WebSocket protocol that is a token (apiserver: bearerProtocolPrefix).
+// tokenProtocol is the prefix of a WebSocket protocol that is a token.
 const tokenProtocol = "base64url.bearer.authorization.k8s.io."
 
 // dropTokens removes tokens from the protocols that a WebSocket client offers. The access control removes only a token

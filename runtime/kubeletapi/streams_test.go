@@ -116,7 +116,7 @@ func TestExec(t *testing.T) {
 }
 
 // TestTokensOfWebSockets checks that the runtime does not get a token that a WebSocket client offers as a protocol,
-// whichever credentials the server uses.
+// also if the server does not check it.
 func TestTokensOfWebSockets(t *testing.T) {
 	agent, m, _ := web(t)
 	s := serve(t, agent, m) // AlwaysAllow without authentication

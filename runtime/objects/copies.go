@@ -16,7 +16,11 @@ import (
 // Copies are the last known ConfigMaps, Secrets and claims of the API server that pods on this node refer to. The agent
 // of a node keeps them for a start without the API server. All other commands read them, so that a plan uses the
 // objects that the agent uses.
-type Copies struct{ Dir state.Objects }
+type Copies struct {
+	Dir state.Objects
+	// MemorySecrets is set if Secrets and tokens must not be on disk.
+	MemorySecrets bool
+}
 
 // absent is the content of a file that records that the API server does not have the object.
 const absent = "null\n"
@@ -101,8 +105,12 @@ func (c Copies) Find(key state.ObjectKey) (found *podspec.Object, known bool, er
 }
 
 // Keep replaces the copy of an object. A nil object records that the API server does not have it. The caller is the
-// only process that writes copies, and makes one call at a time.
+// only process that writes copies, and makes one call at a time. The copy of a Secret that must not be on disk is
+// removed.
 func (c Copies) Keep(key state.ObjectKey, o *podspec.Object) error {
+	if c.MemorySecrets && o != nil && o.Secret != nil {
+		return c.Dir.Remove(key)
+	}
 	text := []byte(absent)
 	if o != nil {
 		var err error
@@ -111,6 +119,21 @@ func (c Copies) Keep(key state.ObjectKey, o *podspec.Object) error {
 		}
 	}
 	return c.Dir.Write(key, text)
+}
+
+// HideSecrets removes all copies of Secrets and tokens if they must not be on disk.
+func (c Copies) HideSecrets() error {
+	if !c.MemorySecrets {
+		return nil
+	}
+	keys, err := c.Dir.List()
+	err = errors.Join(err, c.Dir.RemoveUnfinished())
+	for _, key := range keys {
+		if key.Kind == podspec.KindSecret {
+			err = errors.Join(err, c.Dir.Remove(key))
+		}
+	}
+	return err
 }
 
 // Same reports whether two normal objects are equal. Nil stands for no object.

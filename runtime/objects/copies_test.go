@@ -16,7 +16,7 @@ import (
 
 func newCopies(t *testing.T) Copies {
 	t.Helper()
-	return Copies{state.ClusterObjects(state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()})}
+	return Copies{Dir: state.ClusterObjects(state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()})}
 }
 
 // TestCopies checks that copies are kept for their owner only, that an object that the API server does not have differs
@@ -60,6 +60,36 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// TestSecretsHaveNoCopies checks that Secrets that must not be on disk have no copy, and that older ones are removed.
+// That one does not exist stays known.
+func TestSecretsHaveNoCopies(t *testing.T) {
+	c, cm := newCopies(t), configMap("settings", "key", "value")
+	for _, o := range []*podspec.Object{secret("login", "pass"), secret("other", "pass"), cm} {
+		if err := c.Keep(KeyOf(o), Normal(o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.MemorySecrets = true
+	if err := c.Keep(KeyOf(secret("login", "")), Normal(secret("login", "pass"))); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := c.Dir.List(); err != nil || len(keys) != 2 {
+		t.Errorf("after a change: %v %v", keys, err)
+	}
+	if err := c.HideSecrets(); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := c.Dir.List(); err != nil || !slices.Equal(keys, []state.ObjectKey{KeyOf(cm)}) {
+		t.Errorf("%v %v", keys, err)
+	}
+	if err := c.Keep(KeyOf(secret("login", "")), nil); err != nil {
+		t.Fatal(err)
+	}
+	if found, known, err := c.Find(KeyOf(secret("login", ""))); found != nil || !known || err != nil {
+		t.Errorf("one that does not exist: %v %t %v", found, known, err)
+	}
+}
+
 // TestCopyNamesThatCannotExist checks that a name of a pod that no object can have is no path, and counts as absent.
 func TestCopyNamesThatCannotExist(t *testing.T) {
 	c := newCopies(t)
@@ -78,7 +108,7 @@ func TestCopyNamesThatCannotExist(t *testing.T) {
 // TestEachPodUsesItsOwnObjects checks that a pod of the API server uses only copies, and any other pod only the store.
 func TestEachPodUsesItsOwnObjects(t *testing.T) {
 	s := newStore(t)
-	c := Copies{state.ClusterObjects(s.locker.Layout)}
+	c := Copies{Dir: state.ClusterObjects(s.locker.Layout)}
 	put(t, s, configMap("both", "key", "store"), configMap("store", "key", "store"))
 	for _, name := range []string{"both", "copy"} {
 		if err := c.Keep(KeyOf(configMap(name)), configMap(name, "key", "copy")); err != nil {

@@ -33,7 +33,7 @@ type Checkpoint struct {
 	// Endpoint is the address of the runtime with the pod.
 	Endpoint string `json:"endpoint,omitempty"`
 	// Memory is the state that the planner needs. Its manifest has values of Secrets, so only the owner may read the
-	// file.
+	// file. With MemorySecrets of the manifest, the file has digests in their place, and no earlier values.
 	model.Memory
 	// InFlight holds the attempts that an unfinished pass was about to create, by container name. The sandbox is under
 	// ThePod.
@@ -69,7 +69,7 @@ func (j *Checkpoint) Clone() *Checkpoint {
 // KnowsSecrets reports whether the redactor from this checkpoint and the next manifest has all Secrets that messages of
 // the pod may repeat. One of the two is enough, unless the manifest was rebuilt and is not a user's.
 func (j *Checkpoint) KnowsSecrets(next *podspec.Desired) bool {
-	return (j != nil && j.Applied != nil) || (next != nil && !next.Rebuilt)
+	return (j != nil && podspec.KnowsSecrets(j.Applied)) || podspec.KnowsSecrets(next)
 }
 
 // ThePod stands for the pod itself among the names of its containers.
@@ -133,6 +133,11 @@ func (j *Checkpoint) KeepEarlierSecrets(next *podspec.Desired) {
 			gone = append(gone, value)
 		}
 	}
+	j.keepEarlier(gone)
+}
+
+// keepEarlier adds a generation of values.
+func (j *Checkpoint) keepEarlier(gone [][]byte) {
 	if len(gone) == 0 {
 		return
 	}

@@ -1,12 +1,17 @@
 package state
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"sync"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/digest"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/safefs"
@@ -90,6 +95,7 @@ func (s CheckpointStore) read(key *digest.Key) (*Checkpoint, error) {
 		return nil, &CheckpointError{Path: s.Path(), Err: err}
 	}
 	j.Applied.UseKey(key)
+	s.recall(j)
 	return j, nil
 }
 
@@ -138,7 +144,7 @@ func decodeCheckpoint(text []byte) (*Checkpoint, error) {
 func (s CheckpointStore) Write(j *Checkpoint) error {
 	j.Version = checkpointVersion
 	j.name()
-	text, err := json.Marshal(j)
+	text, err := json.Marshal(s.remember(j))
 	if err != nil {
 		return fmt.Errorf("writing the checkpoint: %w", err)
 	}
@@ -179,5 +185,78 @@ func (s CheckpointStore) Remove() error {
 	if err := s.pod.layout.dir().Remove(s.Path()); err != nil {
 		return fmt.Errorf("removing the checkpoint: %w", err)
 	}
+	s.forget()
 	return safefs.Wrapf(s.pod.layout.dir().Remove(s.pod.Dir()), "removing the pod's directory")
+}
+
+// remembered are the values of Secrets that a checkpoint has only in memory.
+type remembered struct {
+	// secrets are those of the applied manifest. They are complete if it has no unread ones.
+	secrets  map[string]*v1.Secret
+	complete bool
+	earlier  [][][]byte
+}
+
+// memory has the values of this process by the path of the checkpoint. All readers of a checkpoint redact with them.
+var memory sync.Map //nolint:gochecknoglobals // as above
+
+// remember returns the checkpoint as it is written: without the values of Secrets that must not be on disk.
+func (s CheckpointStore) remember(j *Checkpoint) *Checkpoint {
+	a := j.Applied
+	if a == nil || !a.MemorySecrets {
+		s.forget()
+		return j
+	}
+	if !a.Redacted {
+		memory.Store(s.Path(), remembered{a.Objects.Secrets, podspec.KnowsSecrets(a), j.EarlierSecrets})
+	}
+	return j.WithoutSecrets()
+}
+
+// recall adds the values in memory to a checkpoint that was read. Another process may have applied other ones.
+func (s CheckpointStore) recall(j *Checkpoint) {
+	found, _ := memory.Load(s.Path())
+	known, is := found.(remembered)
+	if !is || j.Applied == nil || !j.Applied.MemorySecrets {
+		return
+	}
+	j.EarlierSecrets = known.earlier
+	if !known.complete || !podspec.Reveal(j.Applied, known.secrets) {
+		j.keepEarlier(podspec.Objects{Secrets: known.secrets}.SecretValues())
+	}
+}
+
+func (s CheckpointStore) forget() { memory.Delete(s.Path()) }
+
+// HideSecrets removes the values of Secrets from the checkpoints of pods of the API server. This process keeps them in
+// memory. A checkpoint that cannot be read stays as it is.
+func HideSecrets(ctx context.Context, locker *Locker) error {
+	pods, _, err := Applied(locker.Layout)
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		if !p.Desired.FromCluster() || p.Desired.MemorySecrets || len(p.Checkpoint.SecretValues()) == 0 {
+			continue
+		}
+		if err := hideSecrets(ctx, locker, model.RefOf(p.Desired.Pod)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func hideSecrets(ctx context.Context, locker *Locker, ref model.PodRef) (err error) {
+	lock, err := locker.Lock(ctx, ref)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	store := locker.Layout.Pod(ref.UID).Checkpoint()
+	j, err := store.Read()
+	if err != nil || j.Applied == nil {
+		return err
+	}
+	j.Applied.MemorySecrets = true
+	return store.Write(j)
 }

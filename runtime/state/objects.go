@@ -161,6 +161,9 @@ func (s Objects) Write(key ObjectKey, text []byte) error {
 // leftovers of a killed process.
 func (s Objects) unfinished() string { return s.dir(".unfinished") }
 
+// RemoveUnfinished removes what a killed process was writing. The caller holds the lock.
+func (s Objects) RemoveUnfinished() error { return s.layout.dir().Remove(s.unfinished()) }
+
 // Remove removes the file of an object, and its directories if they are empty. A missing file is not an error. The
 // caller holds the lock.
 func (s Objects) Remove(key ObjectKey) error {

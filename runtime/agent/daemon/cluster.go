@@ -39,6 +39,8 @@ type ClusterSettings struct {
 	Labels     map[string]string
 	Taints     []v1.Taint
 	ProviderID string
+	// MemorySecrets keeps Secrets and tokens of the API server in memory only. Pods that need them wait for it.
+	MemorySecrets bool
 	// Resources are the settings from which the Node's resources follow. Admission uses them too, unless every pod is
 	// admitted.
 	Resources *admission.Settings

@@ -13,6 +13,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,8 @@ import (
 type Cluster struct {
 	// Sign answers a new request for a certificate before it is stored. Without it, requests stay pending.
 	Sign func(*certificatesv1.CertificateSigningRequest)
+	// Raw returns the answer to a request in place of the cluster's, or nil. It may be nil.
+	Raw func(*http.Request) http.HandlerFunc
 
 	mu      sync.Mutex
 	version int
@@ -37,10 +40,13 @@ type Cluster struct {
 	disturbances []*Disturbance
 }
 
-type object interface {
+// Object is any object of the API.
+type Object interface {
 	runtime.Object
 	metav1.Object
 }
+
+type object = Object
 
 // change is an event of a watch.
 type change struct {
@@ -107,6 +113,16 @@ func (c *Cluster) Pods() (pods []*v1.Pod) {
 	return pods
 }
 
+// Objects returns all objects of some resources.
+func (c *Cluster) Objects(resources ...string) (all []Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, resource := range resources {
+		all = append(all, c.list(resource)...)
+	}
+	return all
+}
+
 // Put creates or changes a pod. The status of an existing one stays.
 func (c *Cluster) Put(pod *v1.Pod) {
 	c.mu.Lock()
@@ -118,6 +134,13 @@ func (c *Cluster) Put(pod *v1.Pod) {
 		pod.Status, pod.Generation = before.Status, before.Generation+1
 	}
 	c.store(path, pod)
+}
+
+// Store creates or changes an object of another kind than a pod, with its path in the API.
+func (c *Cluster) Store(path string, o Object) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.store(path, o)
 }
 
 // Answer changes all requests for certificates.
@@ -170,10 +193,15 @@ func (c *Cluster) report(path, kind string, o object) {
 
 const csrs = "certificatesigningrequests"
 
+// others are resources that the node only reads.
+var others = []string{ //nolint:gochecknoglobals // a table
+	"secrets", "configmaps", "services", "runtimeclasses", "persistentvolumeclaims", "persistentvolumes",
+}
+
 // collectionOf returns the resource of a path: "pods" or "leases".
 func collectionOf(path string) string {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
-	for _, known := range []string{"pods", "nodes", "events", "leases", csrs} {
+	for _, known := range append([]string{"pods", "nodes", "events", "leases", csrs}, others...) {
 		if slices.Contains(parts, known) {
 			return known
 		}
@@ -192,12 +220,30 @@ func newObject(resource string) object {
 		return &coordinationv1.Lease{}
 	case csrs:
 		return &certificatesv1.CertificateSigningRequest{}
+	case "secrets":
+		return &v1.Secret{}
+	case "configmaps":
+		return &v1.ConfigMap{}
+	case "services":
+		return &v1.Service{}
+	case "runtimeclasses":
+		return &nodev1.RuntimeClass{}
+	case "persistentvolumeclaims":
+		return &v1.PersistentVolumeClaim{}
+	case "persistentvolumes":
+		return &v1.PersistentVolume{}
 	}
 	return &v1.Pod{}
 }
 
 // ServeHTTP answers a request.
 func (c *Cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c.Raw != nil {
+		if answer := c.Raw(r); answer != nil {
+			answer(w, r)
+			return
+		}
+	}
 	body, err := io.ReadAll(r.Body)
 	resource := collectionOf(r.URL.Path)
 	if err != nil || resource == "" {
@@ -286,12 +332,12 @@ func (c *Cluster) read(w http.ResponseWriter, r *http.Request, resource string) 
 	}
 }
 
-// selects reports whether the field selector of a request selects an object. Only the one of requests for certificates
-// is known.
+// selects reports whether a request selects an object. Only selectors of names are known.
 func selects(r *http.Request, o object) bool {
 	name, isName := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name=")
-	_, isCSR := o.(*certificatesv1.CertificateSigningRequest)
-	return !isName || !isCSR || name == o.GetName()
+	_, rest, isNamespaced := strings.Cut(r.URL.Path, "/namespaces/")
+	namespace, _, _ := strings.Cut(rest, "/")
+	return (!isName || name == o.GetName()) && (!isNamespaced || namespace == o.GetNamespace())
 }
 
 // watch sends the changes since a version.

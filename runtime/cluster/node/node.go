@@ -27,6 +27,7 @@ import (
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/kubeletapi"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/state/statedir"
@@ -95,7 +96,11 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 		Pods:   &shownPods{mirrorPods: n.mirrors, lister: m.Engine.Lister},
 		Copies: n.source, Sender: statuses.NewClient(client.Core), Log: m.Log,
 	})
-	n.references = n.newReferences(ctx)
+	copies := objects.Copies{Dir: state.ClusterObjects(m.Layout), MemorySecrets: n.MemorySecrets}
+	if err = hideSecrets(ctx, m, copies); err != nil {
+		return nil, err
+	}
+	n.references = n.newReferences(ctx, copies)
 	m.Engine.UseCluster(n.references)
 	events, err := apievents.NewClient(client.Config)
 	if err != nil {

@@ -2,6 +2,8 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/cluster/bundles"
 	"github.com/podctl/podctl/runtime/cluster/claims"
 	"github.com/podctl/podctl/runtime/cluster/references"
@@ -17,11 +20,21 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// newReferences returns the ConfigMaps, Secrets, tokens, trust anchors and claims for pods of the API server.
-func (n *node) newReferences(ctx context.Context) *references.References {
-	layout, watcher := n.member.Layout, references.Watcher{
-		Client: n.client.Core, Confirm: n.guard.Confirm,
+// hideSecrets removes Secrets and tokens that are on disk although they must not be.
+func hideSecrets(ctx context.Context, m *daemon.Member, copies objects.Copies) error {
+	if !copies.MemorySecrets {
+		return nil
 	}
+	locker := &state.Locker{Layout: m.Layout, Waiting: func(text string) { m.Log.Info(text) }}
+	if err := errors.Join(copies.HideSecrets(), state.HideSecrets(ctx, locker)); err != nil {
+		return fmt.Errorf("--offline-secrets=false: removing Secrets from the disk: %w", err)
+	}
+	return nil
+}
+
+// newReferences returns the ConfigMaps, Secrets, tokens, trust anchors and claims for pods of the API server.
+func (n *node) newReferences(ctx context.Context, copies objects.Copies) *references.References {
+	watcher := references.Watcher{Client: n.client.Core, Confirm: n.guard.Confirm}
 	requester := tokens.Watcher{
 		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Now: n.member.Now, Random: rand.Float64,
 		Confirm: n.guard.Confirm,
@@ -46,7 +59,7 @@ func (n *node) newReferences(ctx context.Context) *references.References {
 		}
 	}
 	return references.New(references.Settings{
-		Copies: objects.Copies{Dir: state.ClusterObjects(layout)}, Watch: watch,
+		Copies: copies, Watch: watch,
 		Stored: n.storedPods, HasEnded: n.hasEnded, Now: n.member.Now, Log: n.member.Log,
 		Wake: func(uid types.UID) {
 			if a := n.agent.Load(); a != nil {

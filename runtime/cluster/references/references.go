@@ -105,6 +105,7 @@ func (r *References) Complete(ctx context.Context, d *podspec.Desired) (*podspec
 	if d == nil || !d.FromCluster() {
 		return d, nil
 	}
+	d = podspec.InMemory(d, r.settings.Copies.MemorySecrets)
 	keys := namedObjects(d)
 	if len(keys) > maxObjects {
 		return d.WithShared(refuseAll(fmt.Sprintf(
