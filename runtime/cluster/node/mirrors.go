@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"sync"
 
@@ -75,14 +76,20 @@ func (m *mirrorPods) read(ctx context.Context) (*mirrors.State, error) {
 	return s, nil
 }
 
-// pods returns the pods of other sources.
+// pods returns the pods of other sources. Pods that the agent does not show any more are forgotten.
 func (m *mirrorPods) pods(shown []agent.ShownPod) (pods []mirrors.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	uids := make(map[types.UID]bool, len(shown))
+	defer func() {
+		maps.DeleteFunc(m.hashes, func(uid types.UID, _ hashed) bool { return !uids[uid] })
+		maps.DeleteFunc(m.alone, func(uid types.UID, _ string) bool { return !uids[uid] })
+	}()
 	for _, p := range shown {
 		if p.Desired.FromCluster() {
 			continue
 		}
+		uids[p.Desired.Pod.UID] = true
 		hash := m.hash(p.Desired.Pod)
 		alone := m.alone[p.Desired.Pod.UID] == hash
 		pods = append(pods, mirrors.Pod{Desired: p.Desired, Hash: hash, Alone: alone, Leaving: p.Leaving})
