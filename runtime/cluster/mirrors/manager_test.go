@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -244,9 +245,9 @@ func TestRefusals(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			tries := 0
+			var tries atomic.Int32
 			refusal := func(to http.ResponseWriter, r *http.Request) {
-				tries++
+				tries.Add(1)
 				c.refusal(to, r)
 			}
 			w.set(func() { w.refusal, w.pods = refusal, []Pod{from(t, "u1", "one", "")} })
@@ -255,12 +256,12 @@ func TestRefusals(t *testing.T) {
 				w.manager.Wake()
 				w.settle(0)
 			}
-			if tries != 1 {
-				t.Errorf("%s: %d tries in the first minute", name, tries)
+			if n := tries.Load(); n != 1 {
+				t.Errorf("%s: %d tries in the first minute", name, n)
 			}
 			w.settle(10 * time.Minute)
-			if tries < 8 || tries > 11 {
-				t.Errorf("%s: %d tries in 11 minutes", name, tries)
+			if n := tries.Load(); n < 8 || n > 11 {
+				t.Errorf("%s: %d tries in 11 minutes", name, n)
 			}
 			if lines := strings.Count(w.log.String(), "\n"); lines != 1 || !strings.Contains(w.log.String(), c.text) {
 				t.Errorf("%s: %s", name, w.log.String())
@@ -362,18 +363,18 @@ func TestFinalizers(t *testing.T) {
 func TestChangedByAdmission(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		tries := 0
+		var tries atomic.Int32
 		w.set(func() {
 			w.pods = []Pod{from(t, "u1", "one", "")}
 			w.refusal = func(to http.ResponseWriter, r *http.Request) {
-				tries++
+				n := tries.Add(1)
 				apitest.JSON(201, fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"namespace":"a","name":"web-n1",`+
-					`"uid":"%d","annotations":{"kubernetes.io/config.mirror":"x"}}}`, tries))(to, r)
+					`"uid":"%d","annotations":{"kubernetes.io/config.mirror":"x"}}}`, n))(to, r)
 			}
 		})
 		w.settle(10 * time.Minute)
-		if tries > 120 {
-			t.Errorf("%d requests in ten minutes", tries)
+		if n := tries.Load(); n > 120 {
+			t.Errorf("%d requests in ten minutes", n)
 		}
 		w.stop()
 	})
