@@ -68,15 +68,17 @@ func TestThreatModelNamesTests(t *testing.T) {
 		t.Fatal(err)
 	}
 	named := regexp.MustCompile("`((?:Test|Fuzz|test)\\w+)`")
-	lines := 0
+	// Other tables than those of attacks need no tests.
+	lines, attacks := 0, false
 	for line := range strings.Lines(page) {
+		attacks = strings.HasSuffix(line, "| tests |\n") || attacks && strings.HasPrefix(line, "|")
 		found := named.FindAllStringSubmatch(line, -1)
 		for _, m := range found {
 			if !there[m[1]] {
 				t.Errorf("docs/security.md names the test %s, which does not exist", m[1])
 			}
 		}
-		if strings.HasPrefix(line, "| ") && !strings.HasSuffix(line, "| tests |\n") {
+		if attacks && strings.HasPrefix(line, "| ") && !strings.HasSuffix(line, "| tests |\n") {
 			if lines++; len(found) == 0 {
 				t.Errorf("no test proves %s", line)
 			}

@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -30,7 +31,10 @@ func FuzzAnswer(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := Watcher{Client: client.Core, Pod: func(types.UID) *v1.Pod { return pod }, Refusal: func(s string) error { return refusal(s) }}
+		w := Watcher{
+			Client: client.Core, Pod: func(types.UID) *v1.Pod { return pod },
+			Refusal: func(s string) error { return refusal(s) }, Confirm: func(context.Context) error { return nil },
+		}
 		found, err := w.request(t.Context(), keyOf(pod.UID))
 		switch {
 		case err == nil && (found == nil || len(found.Secret.Data[podspec.TokenKey]) == 0 || due(found, 0).IsZero()):
