@@ -63,6 +63,13 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.StringVar(&o.Server.KeyFile, "tls-private-key-file", "", "Private key of --tls-cert-file")
 	f.BoolVar(&o.Server.RotateCertificates, "rotate-server-certificates", false,
 		"Request the certificate of the node's server from the API server, and replace it before it expires")
+	f.StringVar(&o.Server.TLSMinVersion, "tls-min-version", "",
+		"Lowest version of TLS of the node's server: VersionTLS12 (the default) or VersionTLS13; VersionTLS10 and "+
+			"VersionTLS11 are insecure")
+	f.StringSliceVar(&o.Server.TLSCipherSuites, "tls-cipher-suites", nil,
+		"Cipher suites of the node's server for TLS below version 1.3, with the names of Go; without it, those of Go")
+	f.BoolVar(&o.Server.SystemLogs, "enable-system-log-handler", false,
+		"Serve the files in /var/log as /logs/ on the node's server")
 	o.addAccessTo(f)
 	set.AddFlagSet(f)
 }

@@ -18,10 +18,23 @@ type Usage struct {
 	// Memory is all memory, and Limit its limit; nil without one. WorkingSet leaves out inactive file memory, and RSS
 	// is anonymous memory. Swap is memory that was swapped out. All are in bytes.
 	Memory, Limit, WorkingSet, RSS, Swap *uint64
+	// SwapLimit limits swap; with version 1, the sum of memory and swap. It is nil without a limit.
+	SwapLimit *uint64
 	// PageFaults and MajorPageFaults are counted since the cgroup was created.
 	PageFaults, MajorPageFaults *uint64
-	// Processes is the number of processes in the cgroup and those below it.
+	// Processes is the number of tasks in the cgroup and those below it.
 	Processes *uint64
+	// CPUPressure, MemoryPressure and IOPressure are times in which tasks waited. Only version 2 has them.
+	CPUPressure, MemoryPressure, IOPressure *Pressure
+}
+
+// Pressure is the time in which some of the tasks of a cgroup waited for a resource, and the time in which all did (PSI).
+type Pressure struct{ Some, Full Stall }
+
+// Stall is a time of waiting: the total in microseconds, and averages of 10, 60 and 300 seconds in percent.
+type Stall struct {
+	Total                uint64
+	Avg10, Avg60, Avg300 float64
 }
 
 // Usage returns the usage of a cgroup; "/" is the whole machine. A cgroup that is gone has no values.
@@ -30,31 +43,41 @@ func (Machine) Usage(name string) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	return usageIn(t, func(h hierarchy) string { return h.at(name) }), nil
+	return usageIn(t, name), nil
 }
 
-// ContainerUsage returns the usage of a container below the possible cgroups of its pod.
-func (Machine) ContainerUsage(pods []string, containerID string) (Usage, error) {
+// Children returns the names of the cgroups directly below one; none if it is gone.
+func (Machine) Children(name string) ([]string, error) {
 	t, err := findTree()
 	if err != nil {
-		return Usage{}, err
+		return nil, err
 	}
-	return usageIn(t, func(h hierarchy) string {
-		for _, dir := range h.containers(pods, containerID) {
-			return dir
-		}
-		return ""
-	}), nil
+	h, found := t.find("memory")
+	if !found {
+		return nil, errors.New("no memory cgroups are mounted on this machine")
+	}
+	return h.children(name)
 }
 
-// usageIn reads the files of a cgroup. dir returns its directory in a hierarchy; empty if there is none.
-func usageIn(t *tree, dir func(hierarchy) string) Usage {
+// Pids returns the processes in a cgroup and those below it, from the hierarchy of the memory controller only.
+func (Machine) Pids(name string) ([]int, error) {
+	t, err := findTree()
+	if err != nil {
+		return nil, err
+	}
+	h, found := t.find("memory")
+	if !found {
+		return nil, errors.New("no memory cgroups are mounted on this machine")
+	}
+	return processesIn(h.at(name))
+}
+
+// usageIn reads the files of a cgroup.
+func usageIn(t *tree, name string) Usage {
 	var u Usage
 	read := func(controller string, do func(dir string)) {
 		if h, found := t.find(controller); found {
-			if at := dir(h); at != "" {
-				do(at)
-			}
+			do(h.at(name))
 		}
 	}
 	if t.unified {
@@ -75,7 +98,7 @@ func (u *Usage) readMemory(dir string) {
 	}
 	counts := countsOf(string(stat))
 	u.Memory = countAt(dir, "memory.usage_in_bytes")
-	u.Limit = limitAt(dir, "memory.limit_in_bytes")
+	u.Limit, u.SwapLimit = limitAt(dir, "memory.limit_in_bytes"), limitAt(dir, "memory.memsw.limit_in_bytes")
 	u.RSS, u.Swap = known(counts, "total_rss"), known(counts, "total_swap")
 	u.PageFaults, u.MajorPageFaults = known(counts, "total_pgfault"), known(counts, "total_pgmajfault")
 	u.setWorkingSet(known(counts, "total_inactive_file"))
@@ -98,9 +121,49 @@ func (u *Usage) readUnified(dir string) {
 		u.Memory = new(uint64(max(counts["anon"]+counts["file"], 0)))
 	}
 	u.RSS, u.Swap = known(counts, "anon"), countAt(dir, "memory.swap.current")
+	u.SwapLimit = limitAt(dir, "memory.swap.max")
 	u.PageFaults, u.MajorPageFaults = known(counts, "pgfault"), known(counts, "pgmajfault")
 	u.Processes = countAt(dir, "pids.current")
 	u.setWorkingSet(known(counts, "inactive_file"))
+	u.CPUPressure, u.MemoryPressure = pressureAt(dir, "cpu.pressure"), pressureAt(dir, "memory.pressure")
+	u.IOPressure = pressureAt(dir, "io.pressure")
+}
+
+// pressureAt parses a file with lines such as "some avg10=0.00 avg60=0.00 avg300=0.00 total=12"; nil without it. The
+// kernel may have it turned off.
+func pressureAt(dir, file string) *Pressure {
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return nil
+	}
+	p := &Pressure{}
+	for line := range strings.Lines(string(text)) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		stall := map[string]*Stall{"some": &p.Some, "full": &p.Full}[words[0]]
+		if stall == nil {
+			continue
+		}
+		for _, word := range words[1:] {
+			name, value, _ := strings.Cut(word, "=")
+			stall.set(name, value)
+		}
+	}
+	return p
+}
+
+// set stores a value of a pressure file.
+func (s *Stall) set(name, value string) {
+	if name == "total" {
+		s.Total, _ = strconv.ParseUint(value, 10, 64) // An unknown value counts as none.
+		return
+	}
+	average := map[string]*float64{"avg10": &s.Avg10, "avg60": &s.Avg60, "avg300": &s.Avg300}[name]
+	if average != nil {
+		*average, _ = strconv.ParseFloat(value, 64) // the same
+	}
 }
 
 func (u *Usage) setWorkingSet(inactive *uint64) {

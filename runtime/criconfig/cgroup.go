@@ -33,6 +33,19 @@ func CgroupOfPods(node Node) string {
 	return name
 }
 
+// CgroupTiers returns the cgroups that contain the pods of the two lower QoS classes.
+func CgroupTiers(node Node) []string {
+	var names []string
+	for _, tier := range []string{"besteffort", "burstable"} {
+		name := path.Join("/", node.CgroupRoot, cgroupTop, tier)
+		if node.SystemdCgroup {
+			name = systemdName(name)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
 // CgroupParents returns the cgroups that a pod may have had: one for each QoS class.
 func CgroupParents(uid types.UID, node Node) []string {
 	var names []string

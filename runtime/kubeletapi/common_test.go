@@ -45,6 +45,8 @@ func (measures) Summary(context.Context) (*statsapi.Summary, error) {
 	}, nil
 }
 
+func (m measures) CPUAndMemory(ctx context.Context) (*statsapi.Summary, error) { return m.Summary(ctx) }
+
 func (measures) ResourceMetrics() http.Handler  { return text("resource") }
 func (measures) ContainerMetrics() http.Handler { return text("cadvisor") }
 func (measures) OthersHandler() http.Handler    { return text("agent") }

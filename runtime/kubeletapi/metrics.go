@@ -9,8 +9,10 @@ import (
 
 // Measures serves what the node, its pods and containers use. *stats.Meter implements it.
 type Measures interface {
-	// Summary returns the document of /stats/summary, which must not be changed.
+	// Summary returns the document of /stats/summary, and CPUAndMemory the same without the files of pods. They must not
+	// be changed.
 	Summary(ctx context.Context) (*statsapi.Summary, error)
+	CPUAndMemory(ctx context.Context) (*statsapi.Summary, error)
 	// ResourceMetrics and ContainerMetrics serve /metrics/resource and /metrics/cadvisor.
 	ResourceMetrics() http.Handler
 	ContainerMetrics() http.Handler
@@ -33,16 +35,21 @@ func (s *Server) measureRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /stats/summary", writeErrors(s.serveSummary))
 }
 
-// serveSummary serves the summary. only_cpu_and_memory leaves out all that is slow to measure on a kubelet.
+// serveSummary serves the summary. only_cpu_and_memory leaves out all that is slow to measure (kubelet:
+// GetCPUAndMemoryStats).
 func (s *Server) serveSummary(w http.ResponseWriter, r *http.Request) error {
-	summary, err := s.Measures.Summary(r.Context())
+	if r.URL.Query().Get("only_cpu_and_memory") != "true" {
+		summary, err := s.Measures.Summary(r.Context())
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, summary)
+	}
+	summary, err := s.Measures.CPUAndMemory(r.Context())
 	if err != nil {
 		return err
 	}
-	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
-		summary = onlyCPUAndMemory(summary)
-	}
-	return writeJSON(w, summary)
+	return writeJSON(w, onlyCPUAndMemory(summary))
 }
 
 // onlyCPUAndMemory returns a part of a summary (kubelet: GetCPUAndMemoryStats).

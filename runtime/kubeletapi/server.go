@@ -56,15 +56,18 @@ type Settings struct {
 	NodeName string
 	// Access decides which requests are accepted. If it is nil, every request is accepted.
 	Access *access.Access
-	// Certificates returns the serving certificate.
+	// Certificates returns the serving certificate, and Protocol is which versions of TLS are accepted.
 	Certificates Certificates
+	Protocol     Protocol
 	// Configuration returns the values of /configz. Their kind and version need not be set.
 	Configuration func() *kubeletconfig.KubeletConfiguration
 	// Measures and Metrics serve metrics and statistics.
 	Measures Measures
 	Metrics  Metrics
-	Now      func() time.Time
-	Log      *slog.Logger
+	// SystemLogs serves the files in /var/log as /logs/.
+	SystemLogs bool
+	Now        func() time.Time
+	Log        *slog.Logger
 }
 
 // Server is the server of a node.
@@ -105,7 +108,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.addProtectedRoutes(mux, lists)
 	limited := newListener(l, s.limits)
 	server := s.newHTTP(ctx, s.handler(limited, mux, s.check))
-	server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.Certificates}
+	server.TLSConfig = s.Protocol.config(s.Certificates)
 	if s.Access != nil && s.Access.ClientCAFile != "" {
 		// The certificate is verified with each request, so that a changed file applies at once.
 		server.TLSConfig.ClientAuth = tls.RequestClientCert
@@ -216,6 +219,7 @@ func (s *Server) addProtectedRoutes(mux *http.ServeMux, lists *lister) {
 	mux.HandleFunc("GET /runningpods", writeErrors(lists.serveRunningPods))
 	mux.HandleFunc("GET /runningpods/{$}", writeErrors(lists.serveRunningPods))
 	mux.HandleFunc("GET /configz", writeErrors(serveConfig(s.Configuration)))
+	s.systemLogRoutes(mux, stream)
 	const pod = "/{namespace}/{pod}"
 	stream("GET /containerLogs"+pod+"/{container}", logs.serveLogs)
 	for _, uid := range []string{"", "/{uid}"} {

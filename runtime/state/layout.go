@@ -64,6 +64,14 @@ func (l Layout) Workloads() Objects {
 // AgentSocket returns the path of the socket of the agent for this state directory.
 func (l Layout) AgentSocket() string { return filepath.Join(l.Root, "agent.sock") }
 
+// PodResourcesSocket returns the path of the socket with the PodResources API, as in a kubelet's root directory.
+func PodResourcesSocket(l Layout) string {
+	return filepath.Join(l.Root, podResourcesName, "kubelet.sock")
+}
+
+// podResourcesName is the name of the directory of that socket.
+const podResourcesName = "pod-resources"
+
 // PodsSocket returns the path of the socket on which the agent serves the kubelet's local Pods API.
 func (l Layout) PodsSocket() string { return filepath.Join(l.Root, "pods.sock") }
 

@@ -75,7 +75,7 @@ func TestPurgeKnowsAllEntries(t *testing.T) {
 	pod := l.Pod("u")
 	for _, path := range []string{
 		l.pods(), pod.Dir(), pod.History().Path(), l.Claims().dir(), l.Objects().dir(), l.Workloads().dir(),
-		l.NodeDir(), l.AgentSocket(), l.PodsSocket(),
+		l.NodeDir(), l.AgentSocket(), l.PodsSocket(), PodResourcesSocket(l),
 		l.ServiceNames().Path(), l.Localnet().unfinished(), l.Histories().dir(),
 	} {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path, "/s/"), "/")

@@ -2,91 +2,261 @@ package stats
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
 )
 
-// ContainerMetrics serves the metrics of cAdvisor that dashboards use, with its names and labels (kubelet:
-// /metrics/cadvisor). A metric of a whole pod has no container.
-func (m *Meter) ContainerMetrics() http.Handler { return m.handler(m.collectContainers) }
-
-// labelsOf are the labels of cAdvisor for a container, as a kubelet sets them (containerPrometheusLabelsFunc).
-func labelsOf() []string { return []string{"container", "id", "image", "name", "namespace", "pod"} }
-
-// collectContainers makes the metrics of /metrics/cadvisor.
-func (m *Meter) collectContainers(e *exposition, s *statsapi.Summary, images map[sample]containerImage) {
-	hardware := m.Node()
-	e.send(gauge("machine_memory_bytes", "Amount of memory installed on the machine."),
-		metav1.Time{}, memoryCapacity(hardware), bytes)
-	start := gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
-		labelsOf()...)
-	disk := gauge("container_fs_usage_bytes", "Number of bytes that are consumed by the container on this filesystem.",
-		labelsOf()...)
-	e.container(s.Node.CPU, s.Node.Memory, s.Node.Swap, "", "/", "", "", "", "")
-	for i := range s.Pods {
-		pod := &s.Pods[i]
-		name, namespace := pod.PodRef.Name, pod.PodRef.Namespace
-		e.container(pod.CPU, pod.Memory, pod.Swap, "", "pod"+pod.PodRef.UID, "", "", namespace, name)
-		e.network(pod)
-		for j := range pod.Containers {
-			one := &pod.Containers[j]
-			image := images[sample{uid: pod.PodRef.UID, container: one.Name}]
-			labels := []string{one.Name, image.id, image.image, image.id, namespace, name}
-			e.container(one.CPU, one.Memory, one.Swap, labels...)
-			e.sendFloat(start, metav1.Time{}, float64(one.StartTime.UnixNano())/seconds, labels...)
-			if one.Rootfs != nil {
-				e.send(disk, one.Rootfs.Time, one.Rootfs.UsedBytes, bytes, labels...)
+// ContainerMetrics serves the metrics of cAdvisor, with its names and labels (kubelet: /metrics/cadvisor). Each cgroup
+// of pods has its own: the tops, the pods, their sandboxes and their containers.
+func (m *Meter) ContainerMetrics() http.Handler {
+	return m.handler(true, func(e *exposition, now *measurement) {
+		e.machine(m)
+		for i := range now.groups {
+			if g := &now.groups[i]; g.path != "" {
+				e.group(g, &now.details[i], metav1.NewTime(now.at))
 			}
 		}
+		e.sendFloat(scrapeError("container"), metav1.Time{}, 0)
+		e.sendFloat(scrapeError("machine"), metav1.Time{}, 0)
+	}, func(e *exposition) { e.fail("container") })
+}
+
+// labelsOf are the labels of cAdvisor for a cgroup, as a kubelet sets them (containerPrometheusLabelsFunc).
+func labelsOf(more ...string) []string {
+	return append([]string{"container", "id", "image", "name", "namespace", "pod"}, more...)
+}
+
+// labels are the values of labelsOf.
+func (g *group) labels(more ...string) []string {
+	return append([]string{g.container, g.path, g.image, g.id, g.namespace, g.pod}, more...)
+}
+
+// machine makes the metrics of the machine.
+func (e *exposition) machine(m *Meter) {
+	hardware, id := m.Node(), m.Identity
+	capacity := hardware.Capacity
+	if capacity == nil {
+		capacity = hardware.Allocatable
+	}
+	send := func(name, help string, value *uint64) {
+		e.send(gauge(name, help, "boot_id", "machine_id", "system_uuid"), metav1.Time{}, value, 1,
+			id.BootID, id.MachineID, id.SystemUUID)
+	}
+	send("machine_cpu_cores", "Number of logical CPU cores.", new(uint64(max(capacity.Cpu().Value(), 0))))
+	send("machine_memory_bytes", "Amount of memory installed on the machine.", memoryCapacity(hardware))
+	if total, _, known := swapSize(); known {
+		send("machine_swap_bytes", "Amount of swap memory available on the machine.", &total)
 	}
 }
 
-// container makes the metrics of processor and memory.
-func (e *exposition) container(
-	cpu *statsapi.CPUStats, memory *statsapi.MemoryStats, swap *statsapi.SwapStats, labels ...string,
-) {
-	if cpu != nil {
-		e.send(counter("container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", labelsOf()...),
-			cpu.Time, cpu.UsageCoreNanoSeconds, seconds, labels...)
+// detailMetric is a metric of a cgroup.
+type detailMetric struct {
+	*metric
+
+	unit float64
+	// timeless metrics have no time, because they are settings.
+	timeless bool
+	value    func(d *cgroup.Details) *uint64
+}
+
+// orZero returns a function that returns zero in place of an unknown value, as cAdvisor does for missing limits.
+func orZero(value func(d *cgroup.Details) *uint64) func(*cgroup.Details) *uint64 {
+	return func(d *cgroup.Details) *uint64 {
+		if v := value(d); v != nil || d.Memory == nil {
+			return v
+		}
+		return new(uint64)
 	}
-	if memory != nil {
-		for _, one := range []struct {
+}
+
+// processorMetrics are the metrics of a cgroup's processor time.
+func processorMetrics() []detailMetric {
+	count := func(name, help string, unit float64, value func(d *cgroup.Details) *uint64) detailMetric {
+		return detailMetric{counter("container_cpu_"+name, help, labelsOf()...), unit, false, value}
+	}
+	spec := func(name, help string, value func(d *cgroup.Details) *uint64) detailMetric {
+		return detailMetric{gauge("container_spec_cpu_"+name, help, labelsOf()...), 1, true, value}
+	}
+	return []detailMetric{
+		count("user_seconds_total", "Cumulative user cpu time consumed in seconds.", seconds,
+			func(d *cgroup.Details) *uint64 { return d.User }),
+		count("system_seconds_total", "Cumulative system cpu time consumed in seconds.", seconds,
+			func(d *cgroup.Details) *uint64 { return d.System }),
+		count("cfs_periods_total", "Number of elapsed enforcement period intervals.", 1,
+			func(d *cgroup.Details) *uint64 { return d.Periods }),
+		count("cfs_throttled_periods_total", "Number of throttled period intervals.", 1,
+			func(d *cgroup.Details) *uint64 { return d.ThrottledPeriods }),
+		count("cfs_throttled_seconds_total", "Total time duration the container has been throttled.", seconds,
+			func(d *cgroup.Details) *uint64 { return d.ThrottledTime }),
+		count("cfs_burst_periods_total", "Number of periods when burst occurs.", 1,
+			func(d *cgroup.Details) *uint64 { return d.BurstPeriods }),
+		count("cfs_burst_seconds_total", "Total time duration the container has been bursted.", seconds,
+			func(d *cgroup.Details) *uint64 { return d.BurstTime }),
+		spec("period", "CPU period of the container.", func(d *cgroup.Details) *uint64 { return d.Period }),
+		spec("quota", "CPU quota of the container.", func(d *cgroup.Details) *uint64 { return d.Quota }),
+		spec("shares", "CPU share of the container.", func(d *cgroup.Details) *uint64 { return d.Shares }),
+	}
+}
+
+// memoryMetrics are the metrics of a cgroup's memory.
+func memoryMetrics() []detailMetric {
+	size := func(name, help string, value func(d *cgroup.Details) *uint64) detailMetric {
+		return detailMetric{gauge("container_memory_"+name, help, labelsOf()...), bytes, false, value}
+	}
+	limit := func(name, help string, value func(d *cgroup.Details) *uint64) detailMetric {
+		return detailMetric{gauge("container_spec_memory_"+name, help, labelsOf()...), bytes, true, orZero(value)}
+	}
+	return []detailMetric{
+		size("usage_bytes", "Current memory usage in bytes, including all memory regardless of when it was accessed",
+			func(d *cgroup.Details) *uint64 { return d.Memory }),
+		size("working_set_bytes", "Current working set in bytes.",
+			func(d *cgroup.Details) *uint64 { return d.WorkingSet }),
+		size("rss", "Size of RSS in bytes.", func(d *cgroup.Details) *uint64 { return d.RSS }),
+		size("swap", "Container swap usage in bytes.", func(d *cgroup.Details) *uint64 { return d.Swap }),
+		size("cache", "Number of bytes of page cache memory.", func(d *cgroup.Details) *uint64 { return d.Cache }),
+		size("mapped_file", "Size of memory mapped files in bytes.",
+			func(d *cgroup.Details) *uint64 { return d.MappedFile }),
+		size("total_active_file_bytes", "Current total active file in bytes.",
+			func(d *cgroup.Details) *uint64 { return d.ActiveFile }),
+		size("total_inactive_file_bytes", "Current total inactive file in bytes.",
+			func(d *cgroup.Details) *uint64 { return d.InactiveFile }),
+		size("kernel_usage", "Size of kernel memory allocated in bytes.",
+			func(d *cgroup.Details) *uint64 { return d.KernelMemory }),
+		size("max_usage_bytes", "Maximum memory usage recorded in bytes",
+			func(d *cgroup.Details) *uint64 { return d.MaxMemory }),
+		{counter("container_memory_failcnt", "Number of memory usage hits limits", labelsOf()...), 1, false,
+			func(d *cgroup.Details) *uint64 { return d.MemoryFailures }},
+		{counter("container_oom_events_total", "Count of out of memory events observed for the container",
+			labelsOf()...), 1, false, orZero(func(d *cgroup.Details) *uint64 { return d.OOM })},
+		limit("limit_bytes", "Memory limit for the container.", func(d *cgroup.Details) *uint64 { return d.Limit }),
+		limit("swap_limit_bytes", "Memory swap limit for the container.",
+			func(d *cgroup.Details) *uint64 { return d.SwapLimit }),
+		limit("reservation_limit_bytes", "Memory reservation limit for the container.",
+			func(d *cgroup.Details) *uint64 { return d.Reservation }),
+	}
+}
+
+// taskMetrics are the metrics of a cgroup's processes.
+func taskMetrics() []detailMetric {
+	number := func(name, help string, value func(d *cgroup.Details) *uint64) detailMetric {
+		return detailMetric{gauge("container_"+name, help, labelsOf()...), 1, false, value}
+	}
+	return []detailMetric{
+		number("processes", "Number of processes running inside the container.",
+			func(d *cgroup.Details) *uint64 { return d.Members }),
+		number("threads", "Number of threads running inside the container", orZero(
+			func(d *cgroup.Details) *uint64 { return d.Threads })),
+		number("threads_max", "Maximum number of threads allowed inside the container, infinity if value is zero",
+			orZero(func(d *cgroup.Details) *uint64 { return d.ThreadsMax })),
+	}
+}
+
+// pressureMetrics are the metrics of times that tasks waited, in microseconds.
+func pressureMetrics() (all []detailMetric) {
+	add := func(resource, name string, of func(*cgroup.Details) *cgroup.Pressure) {
+		metricOf := func(kind, help string, total func(*cgroup.Pressure) *uint64) detailMetric {
+			return detailMetric{
+				counter("container_pressure_"+resource+"_"+kind+"_seconds_total", help, labelsOf()...), 1e6, false,
+				func(d *cgroup.Details) *uint64 {
+					if p := of(d); p != nil {
+						return total(p)
+					}
+					return nil
+				},
+			}
+		}
+		all = append(all,
+			metricOf("stalled", "Total time duration no tasks in the container could make progress due to "+name+
+				" congestion.", func(p *cgroup.Pressure) *uint64 { return &p.Full.Total }),
+			metricOf("waiting", "Total time duration tasks in the container have waited due to "+name+" congestion.",
+				func(p *cgroup.Pressure) *uint64 { return &p.Some.Total }))
+	}
+	add("cpu", "CPU", func(d *cgroup.Details) *cgroup.Pressure { return d.CPUPressure })
+	add("memory", "memory", func(d *cgroup.Details) *cgroup.Pressure { return d.MemoryPressure })
+	add("io", "IO", func(d *cgroup.Details) *cgroup.Pressure { return d.IOPressure })
+	return all
+}
+
+// group makes the metrics of a cgroup.
+func (e *exposition) group(g *group, d *cgroup.Details, at metav1.Time) {
+	e.sendFloat(gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
+		labelsOf()...), metav1.Time{}, float64(g.started.Unix()), g.labels()...)
+	e.sendFloat(gauge("container_last_seen", "Last time a container was seen by the exporter", labelsOf()...),
+		at, float64(at.Unix()), g.labels()...)
+	e.send(counter("container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", labelsOf("cpu")...),
+		at, d.CPU, seconds, g.labels("total")...)
+	for _, one := range slices.Concat(processorMetrics(), memoryMetrics(), taskMetrics(), pressureMetrics()) {
+		when := at
+		if one.timeless {
+			when = metav1.Time{}
+		}
+		e.send(one.metric, when, one.value(d), one.unit, g.labels()...)
+	}
+	failures := counter("container_memory_failures_total", "Cumulative count of memory allocation failures.",
+		labelsOf("failure_type", "scope")...)
+	for _, scope := range []string{"container", "hierarchy"} {
+		e.send(failures, at, d.PageFaults, 1, g.labels("pgfault", scope)...)
+		e.send(failures, at, d.MajorPageFaults, 1, g.labels("pgmajfault", scope)...)
+	}
+	e.disks(g, d, at)
+	e.network(g, at)
+}
+
+// disks makes the metrics of a cgroup's transfers.
+func (e *exposition) disks(g *group, d *cgroup.Details, at metav1.Time) {
+	for i := range d.Disks {
+		one := &d.Disks[i]
+		device := deviceOf(one.Device)
+		for _, m := range []struct {
 			name, help string
 			value      *uint64
 		}{
-			{"container_memory_usage_bytes", "Current memory usage in bytes, including all memory.", memory.UsageBytes},
-			{"container_memory_working_set_bytes", "Current working set in bytes.", memory.WorkingSetBytes},
-			{"container_memory_rss", "Size of RSS in bytes.", memory.RSSBytes},
+			{"reads_bytes_total", "Cumulative count of bytes read", &one.ReadBytes},
+			{"writes_bytes_total", "Cumulative count of bytes written", &one.WrittenBytes},
+			{"reads_total", "Cumulative count of reads completed", &one.Reads},
+			{"writes_total", "Cumulative count of writes completed", &one.Writes},
 		} {
-			e.send(gauge(one.name, one.help, labelsOf()...), memory.Time, one.value, bytes, labels...)
+			e.send(counter("container_fs_"+m.name, m.help, labelsOf("device")...), at, m.value, 1, g.labels(device)...)
 		}
 	}
-	if swap != nil {
-		e.send(gauge("container_memory_swap", "Container swap usage in bytes.", labelsOf()...),
-			swap.Time, swap.SwapUsageBytes, bytes, labels...)
-	}
 }
 
-// network makes the metrics of a pod's network.
-func (e *exposition) network(pod *statsapi.PodStats) {
-	if pod.Network == nil {
-		return
+// deviceOf returns the path of a block device with a number such as 254:0; empty if it is not known.
+func deviceOf(number string) string {
+	text, _ := os.ReadFile(filepath.Join("/sys/dev/block", filepath.Base(number), "uevent")) // see above
+	for line := range strings.Lines(string(text)) {
+		if name, found := strings.CutPrefix(strings.TrimSpace(line), "DEVNAME="); found {
+			return "/dev/" + name
+		}
 	}
-	names := append(labelsOf(), "interface")
-	for i := range pod.Network.Interfaces {
-		one := &pod.Network.Interfaces[i]
-		for _, metric := range []struct {
+	return ""
+}
+
+// network makes the metrics of network interfaces.
+func (e *exposition) network(g *group, at metav1.Time) {
+	for i := range g.devices {
+		one := &g.devices[i]
+		for _, m := range []struct {
 			name, help string
-			value      *uint64
+			value      uint64
 		}{
-			{"container_network_receive_bytes_total", "Cumulative count of bytes received", one.RxBytes},
-			{"container_network_receive_errors_total", "Cumulative count of errors while receiving", one.RxErrors},
-			{"container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", one.TxBytes},
-			{"container_network_transmit_errors_total", "Cumulative count of errors while transmitting", one.TxErrors},
+			{"receive_bytes_total", "Cumulative count of bytes received", one.rx.bytes},
+			{"receive_packets_total", "Cumulative count of packets received", one.rx.packets},
+			{"receive_packets_dropped_total", "Cumulative count of packets dropped while receiving", one.rx.dropped},
+			{"receive_errors_total", "Cumulative count of errors encountered while receiving", one.rx.errors},
+			{"transmit_bytes_total", "Cumulative count of bytes transmitted", one.tx.bytes},
+			{"transmit_packets_total", "Cumulative count of packets transmitted", one.tx.packets},
+			{"transmit_packets_dropped_total", "Cumulative count of packets dropped while transmitting", one.tx.dropped},
+			{"transmit_errors_total", "Cumulative count of errors encountered while transmitting", one.tx.errors},
 		} {
-			e.send(counter(metric.name, metric.help, names...), pod.Network.Time, metric.value, bytes,
-				"", "pod"+pod.PodRef.UID, "", "", pod.PodRef.Namespace, pod.PodRef.Name, one.Name)
+			e.send(counter("container_network_"+m.name, m.help, labelsOf("interface")...), at, &m.value, 1,
+				g.labels(one.name)...)
 		}
 	}
 }

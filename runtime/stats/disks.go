@@ -1,15 +1,13 @@
 package stats
 
 import (
-	"bufio"
-	"os"
-	"strconv"
-	"strings"
-
 	"golang.org/x/sys/unix"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/podctl/podctl/runtime/cgroup"
+	"github.com/podctl/podctl/runtime/machine"
 )
 
 // Disks are the file systems of the node. An unknown one has no values.
@@ -18,21 +16,28 @@ type Disks struct {
 	State, Images FileSystem
 	// ImageBytes and ImageInodes are what images use.
 	ImageBytes, ImageInodes uint64
+	// Containers is the file system of containers and ContainerBytes and ContainerInodes what they use, if it is another
+	// one than that of images.
+	Containers                      FileSystem
+	ContainerBytes, ContainerInodes uint64
 }
 
-// FileSystem is the size of a file system.
+// FileSystem is the size of a file system. FreeBytes are those for programs without privileges.
 type FileSystem struct {
-	Bytes, FreeBytes, Inodes, FreeInodes uint64
+	Bytes, UsedBytes, FreeBytes, Inodes, FreeInodes uint64
 }
 
-// FileSystemOf measures the file system of a path. Free bytes are those for programs without privileges.
+// FileSystemOf measures the file system of a path.
 func FileSystemOf(path string) FileSystem {
 	var s unix.Statfs_t
 	if unix.Statfs(path, &s) != nil {
 		return FileSystem{}
 	}
 	size := uint64(max(s.Bsize, 0)) //nolint:gosec // not negative
-	return FileSystem{Bytes: s.Blocks * size, FreeBytes: s.Bavail * size, Inodes: s.Files, FreeInodes: s.Ffree}
+	return FileSystem{
+		Bytes: s.Blocks * size, UsedBytes: (s.Blocks - min(s.Bfree, s.Blocks)) * size, FreeBytes: s.Bavail * size,
+		Inodes: s.Files, FreeInodes: s.Ffree,
+	}
 }
 
 // stats returns the size of a file system; nil if it is not known.
@@ -42,7 +47,7 @@ func (f FileSystem) stats(at metav1.Time) *statsapi.FsStats {
 	}
 	return &statsapi.FsStats{
 		Time: at, CapacityBytes: &f.Bytes, AvailableBytes: &f.FreeBytes,
-		UsedBytes: new(f.Bytes - min(f.Bytes, f.FreeBytes)), Inodes: &f.Inodes, InodesFree: &f.FreeInodes,
+		UsedBytes: &f.UsedBytes, Inodes: &f.Inodes, InodesFree: &f.FreeInodes,
 		InodesUsed: new(f.Inodes - min(f.Inodes, f.FreeInodes)),
 	}
 }
@@ -57,12 +62,21 @@ func (d *Disks) runtime(at metav1.Time) *statsapi.RuntimeStats {
 		return nil
 	}
 	images.UsedBytes, images.InodesUsed = &d.ImageBytes, &d.ImageInodes
-	return &statsapi.RuntimeStats{ImageFs: images, ContainerFs: d.Images.stats(at)}
+	containers := d.Containers.stats(at)
+	if containers == nil {
+		return &statsapi.RuntimeStats{ImageFs: images, ContainerFs: images}
+	}
+	containers.UsedBytes, containers.InodesUsed = &d.ContainerBytes, &d.ContainerInodes
+	return &statsapi.RuntimeStats{ImageFs: images, ContainerFs: containers}
 }
 
 // layer returns what a container has written.
 func (d *Disks) layer(at metav1.Time, used *runtimeapi.FilesystemUsage) *statsapi.FsStats {
-	s := d.Images.stats(at)
+	on := d.Images
+	if d.Containers.Bytes > 0 {
+		on = d.Containers
+	}
+	s := on.stats(at)
 	if s == nil {
 		s = &statsapi.FsStats{Time: at}
 	}
@@ -76,65 +90,33 @@ func (d *Disks) layer(at metav1.Time, used *runtimeapi.FilesystemUsage) *statsap
 	return s
 }
 
-// rlimitOf returns the number of processes of the machine, and its limit; nil if it is not known.
+// rlimitOf returns the number of tasks of the machine, and its limit; nil if it is not known.
 func rlimitOf(at metav1.Time) *statsapi.RlimitStats {
-	limit, err := os.ReadFile("/proc/sys/kernel/pid_max")
+	running, limit, err := machine.Tasks("/proc")
 	if err != nil {
 		return nil
 	}
-	maximum, err := strconv.ParseInt(strings.TrimSpace(string(limit)), 10, 64)
+	return &statsapi.RlimitStats{Time: at, MaxPID: &limit, NumOfRunningProcesses: &running}
+}
+
+// nodeSwap returns the swapped memory of the machine; nil if it is not known.
+func nodeSwap(u *cgroup.Usage, at metav1.Time) *statsapi.SwapStats {
+	total, free, known := swapSize()
+	if !known {
+		return swapOf(u, at)
+	}
+	used := total - min(free, total)
+	if u.Swap != nil {
+		used = min(*u.Swap, total)
+	}
+	return &statsapi.SwapStats{Time: at, SwapUsageBytes: &used, SwapAvailableBytes: new(total - used)}
+}
+
+// swapSize returns the size of the machine's swap in bytes, and how much of it is free.
+func swapSize() (total, free uint64, known bool) {
 	var info unix.Sysinfo_t
-	if err != nil || unix.Sysinfo(&info) != nil {
-		return nil
+	if unix.Sysinfo(&info) != nil {
+		return 0, 0, false
 	}
-	return &statsapi.RlimitStats{Time: at, MaxPID: &maximum, NumOfRunningProcesses: new(int64(info.Procs))}
-}
-
-// machineNetwork returns the interfaces of the machine, and that of the default route; nil if they are not known.
-func machineNetwork(at metav1.Time) *statsapi.NetworkStats {
-	text, err := os.ReadFile("/proc/self/net/dev")
-	if err != nil {
-		return nil
-	}
-	routes, _ := os.ReadFile("/proc/self/net/route") // Without it, no interface is the default one.
-	s := interfacesOf(string(text), defaultInterface(string(routes)))
-	s.Time = at
-	return &s
-}
-
-// interfacesOf parses the kernel's table of interfaces. It leaves out loopback, and those of pods and bridges.
-func interfacesOf(text, main string) (s statsapi.NetworkStats) {
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		name, rest, found := strings.Cut(strings.TrimSpace(lines.Text()), ":")
-		values := strings.Fields(rest)
-		if !found || len(values) < 11 || name == "lo" || strings.HasPrefix(name, "veth") {
-			continue
-		}
-		value := func(at int) *uint64 {
-			n, err := strconv.ParseUint(values[at], 10, 64)
-			if err != nil {
-				return nil
-			}
-			return &n
-		}
-		one := statsapi.InterfaceStats{
-			Name: name, RxBytes: value(0), RxErrors: value(2), TxBytes: value(8), TxErrors: value(10),
-		}
-		s.Interfaces = append(s.Interfaces, one)
-		if name == main {
-			s.InterfaceStats = one
-		}
-	}
-	return s
-}
-
-// defaultInterface returns the interface of the default route in the kernel's table; empty if there is none.
-func defaultInterface(routes string) string {
-	for line := range strings.Lines(routes) {
-		if f := strings.Fields(line); len(f) > 2 && f[1] == "00000000" {
-			return f[0]
-		}
-	}
-	return ""
+	return info.Totalswap * uint64(info.Unit), info.Freeswap * uint64(info.Unit), true
 }

@@ -12,21 +12,20 @@ import (
 
 // ResourceMetrics serves the metrics that metrics-server reads (kubelet: /metrics/resource). Values have the time of
 // their measurement.
-func (m *Meter) ResourceMetrics() http.Handler { return m.handler(m.collectResources) }
+func (m *Meter) ResourceMetrics() http.Handler {
+	return m.handler(false, (*exposition).resources, func(e *exposition) { e.fail("resource") })
+}
 
-// collect makes metrics from a measurement.
-type collect func(e *exposition, s *statsapi.Summary, images map[sample]containerImage)
-
-// handler serves the metrics of a function. Without a measurement, it serves only that there was an error.
-func (m *Meter) handler(do collect) http.Handler {
+// handler serves the metrics of a measurement. Without one, it serves only that there was an error.
+func (m *Meter) handler(detailed bool, do func(*exposition, *measurement), fail func(*exposition)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, images, err := m.measured(r.Context())
+		now, err := m.measured(r.Context(), detailed)
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(collector(func(ch chan<- prometheus.Metric) {
 			if e := (&exposition{ch}); err != nil {
-				e.fail()
+				fail(e)
 			} else {
-				do(e, s, images)
+				do(e, now)
 			}
 		}))
 		promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(w, r)
@@ -84,18 +83,21 @@ func gauge(name, help string, labels ...string) *metric {
 }
 
 // fail reports that nothing could be measured.
-func (e *exposition) fail() { e.sendFloat(scrapeError(), metav1.Time{}, 1) }
+func (e *exposition) fail(subject string) { e.sendFloat(scrapeError(subject), metav1.Time{}, 1) }
 
-func scrapeError() *metric {
-	return gauge("resource_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise")
+func scrapeError(subject string) *metric {
+	return gauge(subject+"_scrape_error", "1 if there was an error while getting container metrics, 0 otherwise")
 }
 
-// collectResources makes the metrics of /metrics/resource (kubelet: resourceMetricsCollector).
-func (*Meter) collectResources(e *exposition, s *statsapi.Summary, _ map[sample]containerImage) {
+// resources makes the metrics of /metrics/resource (kubelet: resourceMetricsCollector).
+func (e *exposition) resources(now *measurement) {
+	s := now.summary
 	e.usage(&subject{"node", nil}, s.Node.CPU, s.Node.Memory, s.Node.Swap)
 	start := gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds",
 		"container", "pod", "namespace")
 	container := &subject{"container", []string{"container", "pod", "namespace"}}
+	limit := gauge("container_swap_limit_bytes",
+		"Current amount of the container swap limit in bytes. Reported only on non-windows systems", container.labels...)
 	whole := &subject{"pod", []string{"pod", "namespace"}}
 	for i := range s.Pods {
 		pod := &s.Pods[i]
@@ -104,10 +106,13 @@ func (*Meter) collectResources(e *exposition, s *statsapi.Summary, _ map[sample]
 			labels := []string{one.Name, pod.PodRef.Name, pod.PodRef.Namespace}
 			e.sendFloat(start, metav1.Time{}, float64(one.StartTime.UnixNano())/seconds, labels...)
 			e.usage(container, one.CPU, one.Memory, one.Swap, labels...)
+			if one.Swap != nil && one.Swap.SwapAvailableBytes != nil {
+				e.send(limit, one.Swap.Time, new(*one.Swap.SwapAvailableBytes+*one.Swap.SwapUsageBytes), bytes, labels...)
+			}
 		}
 		e.usage(whole, pod.CPU, pod.Memory, pod.Swap, pod.PodRef.Name, pod.PodRef.Namespace)
 	}
-	e.sendFloat(scrapeError(), metav1.Time{}, 0)
+	e.sendFloat(scrapeError("resource"), metav1.Time{}, 0)
 }
 
 // subject is the node, a pod or a container: the beginning of its metrics' names, and its labels.

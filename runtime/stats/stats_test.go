@@ -6,8 +6,10 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,6 +22,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/machine"
 )
 
 // lab is a machine with one running pod, one that has ended, and a container of another program.
@@ -28,6 +31,7 @@ type lab struct {
 	cpu     uint64
 	fails   error
 	calls   int
+	walks   int
 	network bool
 }
 
@@ -57,20 +61,12 @@ func (*lab) ListContainerStats(
 	}}}, nil
 }
 
-func (l *lab) ListPodSandboxStats(
-	context.Context, *runtimeapi.ListPodSandboxStatsRequest, ...grpc.CallOption,
-) (*runtimeapi.ListPodSandboxStatsResponse, error) {
-	if !l.network {
-		return nil, errors.New("not implemented")
-	}
-	return &runtimeapi.ListPodSandboxStatsResponse{Stats: []*runtimeapi.PodSandboxStats{{
-		Attributes: &runtimeapi.PodSandboxAttributes{Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u1"}},
-		Linux: &runtimeapi.LinuxPodSandboxStats{Network: &runtimeapi.NetworkUsage{
-			DefaultInterface: &runtimeapi.NetworkInterfaceUsage{
-				Name: "eth0", RxBytes: &runtimeapi.UInt64Value{Value: 11}, TxBytes: &runtimeapi.UInt64Value{Value: 12},
-			},
-		}},
-	}}}, nil
+func (*lab) ListPodSandbox(
+	context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption,
+) (*runtimeapi.ListPodSandboxResponse, error) {
+	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{
+		{Id: "s1", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "u1"}, CreatedAt: time.Unix(999, 0).UnixNano()},
+	}}, nil
 }
 
 // Usage gives each cgroup its own numbers.
@@ -81,20 +77,39 @@ func (l *lab) Usage(name string) (cgroup.Usage, error) {
 		base = 1000
 	case strings.HasSuffix(name, "kubepods"):
 		base = 500
+	case strings.HasSuffix(name, "/cri-containerd-c1.scope"):
+		return cgroup.Usage{
+			CPU: new(uint64(7e9) + l.cpu), Memory: new(uint64(70)), WorkingSet: new(uint64(60)), RSS: new(uint64(50)),
+			Limit: new(uint64(160)), CPUPressure: &cgroup.Pressure{Full: cgroup.Stall{Total: 3e6}},
+		}, nil
 	case !strings.HasSuffix(name, "burstable/podu1"):
 		return cgroup.Usage{}, nil
 	}
 	return cgroup.Usage{CPU: new(base*1e9 + l.cpu), Memory: new(base), WorkingSet: new(base / 2), Swap: new(uint64(3))}, nil
 }
 
-func (l *lab) ContainerUsage(pods []string, id string) (cgroup.Usage, error) {
-	if len(pods) != 3 || id == "c2" {
-		return cgroup.Usage{}, errors.New("gone")
+// Children lacks the second container, which has just ended.
+func (*lab) Children(name string) ([]string, error) {
+	if !strings.HasSuffix(name, "burstable/podu1") {
+		return nil, errors.New("gone")
 	}
-	return cgroup.Usage{
-		CPU: new(uint64(7e9) + l.cpu), Memory: new(uint64(70)), WorkingSet: new(uint64(60)), RSS: new(uint64(50)),
-		Limit: new(uint64(160)),
-	}, nil
+	return []string{name + "/s1", name + "/cri-containerd-c1.scope"}, nil
+}
+
+func (l *lab) Details(name string) (cgroup.Details, error) {
+	u, err := l.Usage(name)
+	return cgroup.Details{
+		Usage: u, User: new(uint64(2e9)), Quota: new(uint64(50000)), Period: new(uint64(100000)), Periods: new(uint64(7)),
+		Disks: []cgroup.DiskIO{{Device: "0:999", ReadBytes: 4096}},
+	}, err
+}
+
+// Pids returns a process whose network is that of the test.
+func (l *lab) Pids(string) ([]int, error) {
+	if !l.network {
+		return nil, nil
+	}
+	return []int{os.Getpid()}, nil
 }
 
 func newMeter(l *lab) *Meter {
@@ -102,7 +117,7 @@ func newMeter(l *lab) *Meter {
 		return podspec.New(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, UID: uid}}, owner, uid)
 	}
 	return New(Settings{
-		Runtime: l, Groups: l, NodeName: "n", Started: time.Unix(900, 0),
+		Runtime: l, Groups: l, NodeName: "n", Booted: time.Unix(500, 0), Identity: machine.Identity{BootID: "b"}, Started: time.Unix(900, 0),
 		Node: func() criconfig.Node {
 			return criconfig.Node{Allocatable: v1.ResourceList{v1.ResourceMemory: resource.MustParse("2k")}}
 		},
@@ -111,7 +126,20 @@ func newMeter(l *lab) *Meter {
 		},
 		APIName: func(d *podspec.Desired) string { return d.Pod.Name + "-n" },
 		Disks: func(context.Context) Disks {
-			return Disks{State: FileSystem{Bytes: 100, FreeBytes: 40, Inodes: 10, FreeInodes: 4}, Images: FileSystem{Bytes: 50}, ImageBytes: 20}
+			return Disks{
+				State:  FileSystem{Bytes: 100, UsedBytes: 60, FreeBytes: 40, Inodes: 10, FreeInodes: 4},
+				Images: FileSystem{Bytes: 50}, ImageBytes: 20,
+			}
+		},
+		Files: func(context.Context, *v1.Pod, []string) Files {
+			l.walks++
+			return Files{
+				Volumes: []VolumeFiles{
+					{Name: "data", On: FileSystem{Bytes: 100}, Used: Used{10, 1}, Local: true},
+					{Name: "memory", On: FileSystem{Bytes: 30}, Used: Used{7, 1}},
+				},
+				Logs: map[string]Used{"web": {100, 1}}, Others: Used{1000, 1},
+			}
 		},
 		Now: func() time.Time { return l.now },
 	})
@@ -134,23 +162,35 @@ func TestSummary(t *testing.T) {
 		t.Fatalf("%+v", s.Pods)
 	}
 	pod := &s.Pods[0]
-	if pod.PodRef.Name != "web-n" || *pod.Memory.UsageBytes != 100 || *pod.Network.RxBytes != 11 ||
-		!pod.StartTime.Equal(&metav1.Time{Time: time.Unix(1000, 0)}) || *pod.Swap.SwapUsageBytes != 3 {
+	if pod.PodRef.Name != "web-n" || *pod.Memory.UsageBytes != 100 || pod.Network == nil ||
+		!pod.StartTime.Equal(&metav1.Time{Time: time.Unix(999, 0)}) || *pod.Swap.SwapUsageBytes != 3 ||
+		*pod.ProcessStats.ProcessCount != 1 {
 		t.Errorf("%+v", pod)
 	}
 	if gone, web := &pod.Containers[0], &pod.Containers[1]; gone.Name != "log" || gone.CPU != nil ||
 		!web.StartTime.Equal(&metav1.Time{Time: time.Unix(1000, 0)}) || *web.Memory.AvailableBytes != 100 ||
-		*web.Rootfs.UsedBytes != 4096 {
+		*web.Rootfs.UsedBytes != 4096 || web.CPU.PSI.Full.Total != 3e6 || *web.Logs.UsedBytes != 100 || gone.Logs != nil {
 		t.Errorf("%+v", pod.Containers)
 	}
+	if v := pod.VolumeStats; len(v) != 2 || *v[1].UsedBytes != 7 || *v[1].CapacityBytes != 30 ||
+		*pod.EphemeralStorage.UsedBytes != 4096+100+1000+10 || *pod.EphemeralStorage.CapacityBytes != 100 {
+		t.Errorf("%+v %+v", v, pod.EphemeralStorage)
+	}
+	if short, _ := m.CPUAndMemory(t.Context()); short.Pods[0].EphemeralStorage != nil || short.Pods[0].Containers[1].Logs != nil {
+		t.Errorf("files in %+v", short.Pods[0])
+	}
 	l.now, l.cpu, l.network = l.now.Add(9*time.Second), 4e9, false
-	if again, _ := m.Summary(t.Context()); again != s || l.calls != 1 {
+	if _, err = m.Summary(t.Context()); err != nil || l.calls != 1 {
 		t.Errorf("measured again after 9 s")
 	}
 	l.now = l.now.Add(time.Second)
 	if s, err = m.Summary(t.Context()); err != nil || *s.Node.CPU.UsageNanoCores != 4e8 ||
-		*s.Pods[0].Containers[1].CPU.UsageNanoCores != 4e8 || s.Pods[0].Network != nil {
+		*s.Pods[0].Containers[1].CPU.UsageNanoCores != 4e8 || s.Pods[0].Network != nil || l.walks != 1 {
 		t.Errorf("%+v %v", s, err)
+	}
+	l.now = l.now.Add(time.Minute)
+	if s, err = m.Summary(t.Context()); err != nil || l.walks != 2 {
+		t.Errorf("%d walks after a minute, %v", l.walks, err)
 	}
 	l.now, l.fails = l.now.Add(time.Minute), errors.New("down")
 	if _, err = m.Summary(t.Context()); err == nil {
@@ -191,13 +231,25 @@ func TestMetrics(t *testing.T) {
 		`container_cpu_usage_seconds_total{container="web",namespace="a",pod="web-n"} 7 2000000`,
 		`container_start_time_seconds{container="log",namespace="a",pod="web-n"} 1001`,
 		"resource_scrape_error 0")
+	const (
+		c1  = `id="/kubepods/burstable/podu1/cri-containerd-c1.scope",image="image:1",name="c1",namespace="a",pod="web-n"}`
+		pod = `container="",id="/kubepods/burstable/podu1",image="",name="",namespace="a",pod="web-n"}`
+	)
 	expect(get(m.ContainerMetrics()),
-		"machine_memory_bytes 2000",
-		`container_memory_rss{container="web",id="c1",image="image:1",name="c1",namespace="a",pod="web-n"} 50 2000000`,
-		`container_memory_usage_bytes{container="",id="podu1",image="",name="",namespace="a",pod="web-n"} 100 2000000`)
-	if text := get(m.ContainerMetrics()); !strings.Contains(text, `container_network_receive_bytes_total{container="",id="podu1",`+
-		`image="",interface="eth0",name="",namespace="a",pod="web-n"} 11 `) {
-		t.Error(text)
+		`machine_memory_bytes{boot_id="b",machine_id="",system_uuid=""} 2000`,
+		`container_memory_rss{container="web",`+c1+` 50 2000000`,
+		`container_memory_usage_bytes{`+pod+` 100 2000000`,
+		`container_cpu_usage_seconds_total{container="web",cpu="total",`+c1+` 7 2000000`,
+		`container_cpu_cfs_periods_total{container="web",`+c1+` 7 2000000`,
+		`container_spec_cpu_quota{container="web",`+c1+` 50000`,
+		`container_spec_memory_limit_bytes{container="web",`+c1+` 160`,
+		`container_spec_memory_limit_bytes{`+pod+` 0`,
+		`container_pressure_cpu_stalled_seconds_total{container="web",`+c1+` 3 2000000`,
+		`container_fs_reads_bytes_total{container="web",device="",`+c1+` 4096 2000000`,
+		`container_start_time_seconds{`+pod+` 999`,
+		"container_scrape_error 0")
+	if text := get(m.ContainerMetrics()); strings.Contains(text, `container="log"`) {
+		t.Error("a container without a cgroup")
 	}
 	l.now, l.fails = l.now.Add(time.Minute), errors.New("down")
 	if text := get(m.ResourceMetrics()); !strings.HasSuffix(text, "\nresource_scrape_error 1\n") || strings.Contains(text, "cpu") {
@@ -215,13 +267,41 @@ veth12: 7 1 2 0 0 0 0 0 9 1 4 0 0 0 0 0
   bad0: x
 `
 	routes := "Iface\tDestination\tGateway\neth1\t0002000A\t0\neth0\t00000000\t0102000A\n"
-	s := interfacesOf(table, defaultInterface(routes))
+	s := networkOf(parseDevices(table), defaultInterface(routes), metav1.Time{})
 	text, err := json.Marshal(s.Interfaces)
 	want := `[{"name":"eth0","rxBytes":7,"rxErrors":2,"txBytes":9,"txErrors":4}]`
 	if err != nil || string(text) != want || s.Name != "eth0" || *s.RxBytes != 7 {
 		t.Errorf("%s %+v %v", text, s, err)
 	}
-	if s = interfacesOf(table, defaultInterface("")); s.Name != "" || s.RxBytes != nil {
+	if s = networkOf(parseDevices(table), defaultInterface(""), metav1.Time{}); s.Name != "" || s.RxBytes != nil {
 		t.Errorf("without a default route: %+v", s)
 	}
+	if s = networkOf(nil, "eth0", metav1.Time{}); s != nil {
+		t.Errorf("without interfaces: %+v", s)
+	}
+}
+
+// TestSlowFiles checks that a request does not wait long for files, that one walk runs at a time, and that the next
+// request gets its result.
+func TestSlowFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, walks := &lab{now: time.Unix(2000, 0)}, 0
+		m := newMeter(l)
+		m.Files = func(context.Context, *v1.Pod, []string) Files {
+			walks++
+			time.Sleep(10 * time.Second)
+			return Files{Others: Used{1, 1}}
+		}
+		for range 2 {
+			began := time.Now()
+			if s, err := m.Summary(t.Context()); err != nil || s.Pods[0].EphemeralStorage != nil ||
+				time.Since(began) != filesPatience {
+				t.Errorf("%+v %v after %s", s, err, time.Since(began))
+			}
+		}
+		time.Sleep(time.Minute)
+		if s, err := m.Summary(t.Context()); err != nil || s.Pods[0].EphemeralStorage == nil || walks != 1 {
+			t.Errorf("%+v %v, %d walks", s, err, walks)
+		}
+	})
 }

@@ -12,7 +12,26 @@ func cpuOf(u *cgroup.Usage, at metav1.Time) *statsapi.CPUStats {
 	if u.CPU == nil {
 		return nil
 	}
-	return &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: u.CPU}
+	return &statsapi.CPUStats{Time: at, UsageCoreNanoSeconds: u.CPU, PSI: psiOf(u.CPUPressure)}
+}
+
+// ioOf returns how long the tasks of a cgroup waited for disks; nil if it is not known.
+func ioOf(u *cgroup.Usage, at metav1.Time) *statsapi.IOStats {
+	if u.IOPressure == nil {
+		return nil
+	}
+	return &statsapi.IOStats{Time: at, PSI: psiOf(u.IOPressure)}
+}
+
+// psiOf returns a pressure; nil if it is not known. The totals of a kubelet are in microseconds too.
+func psiOf(p *cgroup.Pressure) *statsapi.PSIStats {
+	if p == nil {
+		return nil
+	}
+	data := func(s cgroup.Stall) statsapi.PSIData {
+		return statsapi.PSIData{Total: s.Total, Avg10: s.Avg10, Avg60: s.Avg60, Avg300: s.Avg300}
+	}
+	return &statsapi.PSIStats{Some: data(p.Some), Full: data(p.Full)}
 }
 
 // memoryOf returns the memory usage of a cgroup; nil if it is not known. Memory is available below a limit
@@ -23,7 +42,7 @@ func memoryOf(u *cgroup.Usage, at metav1.Time) *statsapi.MemoryStats {
 	}
 	m := &statsapi.MemoryStats{
 		Time: at, UsageBytes: u.Memory, WorkingSetBytes: u.WorkingSet, RSSBytes: u.RSS,
-		PageFaults: u.PageFaults, MajorPageFaults: u.MajorPageFaults,
+		PageFaults: u.PageFaults, MajorPageFaults: u.MajorPageFaults, PSI: psiOf(u.MemoryPressure),
 	}
 	if u.Limit != nil && u.WorkingSet != nil {
 		m.AvailableBytes = new(*u.Limit - min(*u.Limit, *u.WorkingSet))
@@ -36,15 +55,11 @@ func swapOf(u *cgroup.Usage, at metav1.Time) *statsapi.SwapStats {
 	if u.Swap == nil {
 		return nil
 	}
-	return &statsapi.SwapStats{Time: at, SwapUsageBytes: u.Swap}
-}
-
-// processesOf returns the number of processes of a cgroup; nil if it is not known.
-func processesOf(u *cgroup.Usage) *statsapi.ProcessStats {
-	if u.Processes == nil {
-		return nil
+	s := &statsapi.SwapStats{Time: at, SwapUsageBytes: u.Swap}
+	if u.SwapLimit != nil {
+		s.SwapAvailableBytes = new(*u.SwapLimit - min(*u.SwapLimit, *u.Swap))
 	}
-	return &statsapi.ProcessStats{ProcessCount: u.Processes}
+	return s
 }
 
 // samples are the processor usages of an earlier measurement.

@@ -46,6 +46,17 @@ func pluginOf(vol *v1.Volume) string {
 	return ""
 }
 
+// PluginName returns the kubelet's full name for the kind of a volume, for example kubernetes.io/empty-dir.
+func PluginName(vol *v1.Volume) string {
+	switch {
+	case vol.HostPath != nil:
+		return "kubernetes.io/host-path"
+	case vol.PersistentVolumeClaim != nil, vol.Ephemeral != nil:
+		return "kubernetes.io/local-volume"
+	}
+	return "kubernetes.io/" + pluginOf(vol)
+}
+
 // Path returns the directory of the volume's content. For a hostPath that is the host's path; for a claim, its
 // directory, which outlives the pod. For an image it is empty, because the runtime mounts images. Path does not access
 // the disk. It returns a *state.NameError if a name cannot be part of a path.

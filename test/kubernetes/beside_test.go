@@ -308,11 +308,19 @@ func (w *podWatch) add(kind string, pod object) {
 // until waits for a version of a pod, and returns when the first one became visible.
 func (w *podWatch) until(t *testing.T, name string, matches func(pod object) bool) time.Time {
 	t.Helper()
+	return w.untilSince(t, name, time.Time{}, matches)
+}
+
+// untilSince does the same for versions that became visible after a time.
+func (w *podWatch) untilSince(
+	t *testing.T, name string, since time.Time, matches func(pod object) bool,
+) time.Time {
+	t.Helper()
 	limit := time.After(patience)
 	for {
 		w.mu.Lock()
 		for _, v := range w.versions[name] {
-			if matches(v.pod) {
+			if v.at.After(since) && matches(v.pod) {
 				w.mu.Unlock()
 				return v.at
 			}

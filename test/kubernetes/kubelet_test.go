@@ -114,7 +114,7 @@ authorization: {mode: AlwaysAllow}
 `
 
 // startKubelet starts the kubelet with the manifests in dir/manifests. api is nil for a standalone kubelet.
-func (n *node) startKubelet(t *testing.T, dir string, api *apiServer) *kubelet {
+func (n *node) startKubelet(t *testing.T, dir string, api *apiServer, flags ...string) *kubelet {
 	t.Helper()
 	config := filepath.Join(dir, "config.yaml")
 	write(t, config, fmt.Sprintf(kubeletConfig, dir, socket, readOnlyPort))
@@ -125,6 +125,7 @@ func (n *node) startKubelet(t *testing.T, dir string, api *apiServer) *kubelet {
 	if api != nil {
 		args = append(args, "--kubeconfig", api.kubeconfig(t, dir))
 	}
+	args = append(args, flags...)
 	k := &kubelet{manifests: filepath.Join(dir, "manifests")}
 	k.process = start(t, filepath.Join(dir, "kubelet.log"), exec.Command(setting(t, "KUBELET_BIN"), args...)) //nolint:noctx // a signal ends it
 	return k

@@ -67,6 +67,12 @@ type ServerSettings struct {
 	// server if RotateCertificates is set.
 	CertFile, KeyFile  string
 	RotateCertificates bool
+	// TLSMinVersion is the lowest version of TLS, and TLSCipherSuites are the names of cipher suites for versions below
+	// 1.3. If empty, they are version 1.2 and the suites of Go.
+	TLSMinVersion   string
+	TLSCipherSuites []string
+	// SystemLogs serves the files in /var/log.
+	SystemLogs bool
 }
 
 // Join connects to a cluster. It checks the settings and opens the port of the node's server, but makes no request.

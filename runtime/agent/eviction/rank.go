@@ -38,8 +38,9 @@ type ContainerUsage struct {
 
 // VolumeUsage is the usage of one volume.
 type VolumeUsage struct {
-	Name string
-	Disk Disk
+	// Path is the directory of the volume.
+	Name, Path string
+	Disk       Disk
 	// Local is set if the volume is on the node's disk and ends with the pod (kubelet: IsLocalEphemeralVolume).
 	Local bool
 }

@@ -81,6 +81,19 @@ func (m *Meter) LimitedUsage(ctx context.Context, pod *v1.Pod) (*Usage, error) {
 	return u, errors.Join(m.addLayers(ctx, pod, u), m.addFiles(ctx, pod, u))
 }
 
+// FileUsage measures the volumes of a pod that a kubelet measures, its hosts file and the logs of the containers with
+// these names. With an error, it returns the usage that it has measured so far.
+func (m *Meter) FileUsage(ctx context.Context, pod *v1.Pod, containers []string) (*Usage, error) {
+	u := &Usage{}
+	for _, name := range containers {
+		u.Containers = append(u.Containers, ContainerUsage{Name: name})
+	}
+	return u, m.addSome(ctx, pod, u, func(vol *v1.Volume) bool {
+		plugin, _ := pluginOf(vol)
+		return plugin != ""
+	})
+}
+
 // addLayers adds the containers of a pod.
 func (m *Meter) addLayers(ctx context.Context, pod *v1.Pod, u *Usage) error {
 	if err := m.calls.take(ctx); err != nil {

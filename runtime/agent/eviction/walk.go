@@ -23,11 +23,16 @@ func (m *Meter) addSized(ctx context.Context, pod *v1.Pod, u *Usage) error {
 // addFiles adds the volumes of a pod that have a sizeLimit or are on the node's disk, its hosts file and the logs of
 // its containers.
 func (m *Meter) addFiles(ctx context.Context, pod *v1.Pod, u *Usage) error {
+	return m.addSome(ctx, pod, u, func(vol *v1.Volume) bool {
+		_, local := pluginOf(vol)
+		return local || sizeLimit(vol) != nil
+	})
+}
+
+// addSome adds the volumes of a pod that count, its hosts file and the logs of its containers.
+func (m *Meter) addSome(ctx context.Context, pod *v1.Pod, u *Usage, counts func(*v1.Volume) bool) error {
 	return m.walks.run(ctx, func(yield func() error) error {
-		err := m.addVolumes(pod, u, yield, func(vol *v1.Volume) bool {
-			_, local := pluginOf(vol)
-			return local || sizeLimit(vol) != nil
-		})
+		err := m.addVolumes(pod, u, yield, counts)
 		u.Hosts = Disk{Bytes: statedir.Size(m.layout.Pod(pod.UID).EtcHosts()), Inodes: 1}
 		return errors.Join(err, m.addLogs(pod, u, yield))
 	})
@@ -46,7 +51,7 @@ func (m *Meter) addVolumes(pod *v1.Pod, u *Usage, yield func() error, counts fun
 			continue // such a volume cannot exist
 		}
 		disk, err := treeUsage(dir, yield)
-		u.Volumes = append(u.Volumes, VolumeUsage{Name: vol.Name, Disk: disk, Local: local})
+		u.Volumes = append(u.Volumes, VolumeUsage{Name: vol.Name, Path: dir, Disk: disk, Local: local})
 		if err != nil {
 			return err
 		}
@@ -80,6 +85,12 @@ func pluginOf(vol *v1.Volume) (plugin string, local bool) {
 		return state.EmptyDir, vol.EmptyDir.Medium == v1.StorageMediumDefault
 	case vol.ConfigMap != nil:
 		return "configmap", true
+	case vol.Secret != nil:
+		return "secret", false
+	case vol.DownwardAPI != nil:
+		return "downward-api", false
+	case vol.Projected != nil:
+		return "projected", false
 	}
 	return "", false
 }

@@ -173,11 +173,17 @@ func (m *Metrics) ProbesHandler() http.Handler { return serve(m.selected(true)) 
 // OthersHandler serves all metrics but those of probes.
 func (m *Metrics) OthersHandler() http.Handler { return serve(m.selected(false)) }
 
-// selected gathers the metrics of probes, or all others.
+// Others gathers all metrics but those of probes.
+func (m *Metrics) Others() prometheus.Gatherer { return m.selected(false) }
+
+// selected gathers the metrics of probes with the start of the process, or all but those of probes.
 func (m *Metrics) selected(probes bool) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := m.shown.Gather()
 		return slices.DeleteFunc(slices.Clone(families), func(f *dto.MetricFamily) bool {
+			if probes && f.GetName() == "process_start_time_seconds" {
+				return false
+			}
 			return strings.HasPrefix(f.GetName(), prober+"_") != probes
 		}), err
 	})

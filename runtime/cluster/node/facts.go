@@ -31,6 +31,7 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 		Facts:  func() nodestatus.Facts { return n.facts(a, runtime, identity) },
 		Record: n.record,
 		Registered: func() {
+			n.started.register(n.member.Now())
 			n.startSource()
 			n.mirrors.manager.Wake()
 		},

@@ -20,12 +20,14 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apievents"
 	"github.com/podctl/podctl/runtime/cluster/guard"
 	"github.com/podctl/podctl/runtime/cluster/membership"
+	"github.com/podctl/podctl/runtime/cluster/nodemetrics"
 	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/cluster/pods"
 	"github.com/podctl/podctl/runtime/cluster/references"
 	"github.com/podctl/podctl/runtime/cluster/statuses"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/kubeletapi"
+	"github.com/podctl/podctl/runtime/kubeletapi/access"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
@@ -45,6 +47,8 @@ type node struct {
 	events     *apievents.Sender
 	references *references.References
 	mirrors    *mirrorPods
+	metrics    *nodemetrics.Metrics
+	started    started
 	// ports are those of the node's server.
 	ports        ports
 	certificates nodeCertificates
@@ -79,6 +83,8 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	}
 	n := &node{ClusterSettings: &complete, member: m, client: client, registered: make(chan struct{})}
 	n.startSource = sync.OnceFunc(func() { close(n.registered) })
+	n.metrics = newMetrics(n)
+	n.metrics.CountRequests()
 	if registered != nil {
 		n.startSource()
 	}
@@ -94,7 +100,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	n.mirrors = newMirrorPods(n)
 	n.statuses = statuses.New(statuses.Settings{
 		Pods:   &shownPods{mirrorPods: n.mirrors, lister: m.Engine.Lister},
-		Copies: n.source, Sender: statuses.NewClient(client.Core), Log: m.Log,
+		Copies: n.source, Sender: statuses.NewClient(client.Core), Sent: n.metrics.StatusSent, Log: m.Log,
 	})
 	copies := objects.Copies{Dir: state.ClusterObjects(m.Layout), MemorySecrets: n.MemorySecrets}
 	if err = hideSecrets(ctx, m, copies); err != nil {
@@ -159,6 +165,8 @@ func (n *node) HandleEvent(_ context.Context, e *agent.Event) {
 		n.references.Forget(e.Pod.UID)
 	case e.Kind == agent.Passed && e.Changed:
 		n.references.NotePass(e.Pod.UID)
+	case e.Kind == agent.Stepped:
+		countVolume(n, e)
 	}
 }
 
@@ -206,10 +214,11 @@ func (n *node) changed(uid types.UID) {
 func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	n.agent.Store(a)
 	a.Metrics().ShowMirrors(func() int { return len(n.source.Mirrors()) })
+	n.started.connect(n.member.Now())
 	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
-		NodeName: n.NodeName, Access: n.ports.access, Certificates: n.certificates.serve,
-		Configuration: n.configuration, Measures: newMeter(n, a), Metrics: a.Metrics(),
-		Now: n.member.Now, Log: n.member.Log,
+		NodeName: n.NodeName, Access: n.ports.access, Certificates: n.certificates.serve, Protocol: n.ports.protocol,
+		Configuration: n.configuration, Measures: newMeter(n, a), Metrics: pages{n.metrics, a.Metrics()},
+		SystemLogs: n.Server.SystemLogs, Now: n.member.Now, Log: n.member.Log,
 	})
 	runtime := &nodestatus.Runtime{Client: n.member.Engine.Client, Images: n.member.Engine.Client.Images}
 	manager, err := n.newManager(a, runtime)
@@ -228,6 +237,7 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.mirrors.manager.Run(ctx) })
 	parts.Go(func() { n.runCollections(ctx, a) })
 	parts.Go(func() { n.certificates.run(ctx) })
+	parts.Go(func() { servePodResources(ctx, n, a) })
 	return n.ports.serve(ctx, server)
 }
 
@@ -236,6 +246,7 @@ func (n *node) listen(ctx context.Context) (err error) {
 	if err = n.openCertificates(); err != nil { //nolint:contextcheck // it starts nothing
 		return err
 	}
-	n.ports, err = openPorts(ctx, n.ClusterSettings, n.client.Client, n.member.Log)
+	reviews := countedReviews{access.NewReviews(n.client.Client), n.metrics, n.member.Now}
+	n.ports, err = openPorts(ctx, n.ClusterSettings, reviews, n.member.Log)
 	return err
 }

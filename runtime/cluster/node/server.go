@@ -10,7 +10,6 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/daemon"
-	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/kubeletapi"
 	"github.com/podctl/podctl/runtime/kubeletapi/access"
 )
@@ -21,15 +20,19 @@ type ports struct {
 	// readOnly is nil without --read-only-port.
 	readOnly net.Listener
 	// access decides which requests are accepted; nil accepts every request.
-	access *access.Access
+	access   *access.Access
+	protocol kubeletapi.Protocol
 }
 
 // openPorts opens the ports of the settings. Requests wait until the ports are served.
-func openPorts(ctx context.Context, c *daemon.ClusterSettings, client *apiclient.Client, log *slog.Logger) (
+func openPorts(ctx context.Context, c *daemon.ClusterSettings, reviews access.Reviews, log *slog.Logger) (
 	p ports, err error,
 ) {
 	s := &c.Server
-	if p.access, err = accessOf(c, client, log); err != nil {
+	if p.access, err = accessOf(c, reviews, log); err != nil {
+		return p, err
+	}
+	if p.protocol, err = kubeletapi.NewProtocol(s.TLSMinVersion, s.TLSCipherSuites, log); err != nil {
 		return p, err
 	}
 	if p.secure, err = (kubeletapi.Address{Host: s.Address, Port: s.Port}).Listen(ctx); err != nil {
@@ -50,7 +53,7 @@ func openPorts(ctx context.Context, c *daemon.ClusterSettings, client *apiclient
 }
 
 // accessOf returns the access of the settings; nil if every request is accepted.
-func accessOf(c *daemon.ClusterSettings, client *apiclient.Client, log *slog.Logger) (*access.Access, error) {
+func accessOf(c *daemon.ClusterSettings, reviews access.Reviews, log *slog.Logger) (*access.Access, error) {
 	s := &c.Server
 	if s.AlwaysAllow && s.Anonymous && s.ClientCAFile == "" {
 		return nil, nil
@@ -58,7 +61,7 @@ func accessOf(c *daemon.ClusterSettings, client *apiclient.Client, log *slog.Log
 	return access.New(access.Settings{
 		Node: c.NodeName, ClientCAFile: s.ClientCAFile, Anonymous: s.Anonymous, AlwaysAllow: s.AlwaysAllow,
 		TokenTTL: s.TokenTTL, AllowTTL: s.AllowTTL, DenyTTL: s.DenyTTL,
-		Reviews: access.NewReviews(client), Log: log,
+		Reviews: reviews, Log: log,
 	})
 }
 

@@ -78,6 +78,8 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 // setAccess adds the settings of access control.
 func setAccess(c *kubeletconfig.KubeletConfiguration, s *daemon.ServerSettings) {
 	c.ReadOnlyPort = int32(s.ReadOnlyPort) // it was checked
+	c.TLSMinVersion, c.TLSCipherSuites = s.TLSMinVersion, s.TLSCipherSuites
+	c.EnableSystemLogHandler = new(s.SystemLogs)
 	c.Authentication.X509.ClientCAFile = s.ClientCAFile
 	c.Authentication.Anonymous.Enabled = new(s.Anonymous)
 	c.Authentication.Webhook.Enabled = new(true)

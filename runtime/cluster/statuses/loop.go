@@ -72,7 +72,9 @@ type entry struct {
 	// busy is set while a request is in flight, which cancel ends.
 	busy   bool
 	sentAt time.Time
-	cancel context.CancelCauseFunc
+	// changed is since when the decision of this request was due.
+	changed time.Time
+	cancel  context.CancelCauseFunc
 	// orphan is set if the agent does not show the pod any more, and unwatched if it has no watched copy yet.
 	orphan, unwatched bool
 	failures          apierror.Once

@@ -57,7 +57,9 @@ type Settings struct {
 	Pods   Pods
 	Copies Copies
 	Sender Sender
-	Log    *slog.Logger
+	// Sent is notified of each status that the API has now, with the time since its change. It must not block.
+	Sent func(took time.Duration)
+	Log  *slog.Logger
 }
 
 // Manager sends statuses. Its methods may be called from any goroutine, and none blocks except Run.

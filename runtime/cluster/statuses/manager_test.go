@@ -86,6 +86,7 @@ func inBubble(t *testing.T, test func(c *cluster)) {
 // start starts a manager, as a new agent does.
 func (c *cluster) start(client Sender) {
 	c.Manager = New(Settings{
+		Sent: func(time.Duration) {},
 		Pods: c.here, Copies: c.apiServer, Sender: client, Log: slog.New(slog.NewTextHandler(c.logs, nil)),
 	})
 	c.set(func() { c.onChange = c.Changed })

@@ -34,7 +34,7 @@ type result struct {
 func (l *loop) begin(ctx context.Context, e *entry, r request, now time.Time) {
 	ctx, timeout := context.WithTimeout(context.WithoutCancel(ctx), requestMax<<e.timeouts)
 	ctx, cancel := context.WithCancelCause(ctx)
-	e.busy, e.sentAt, e.cancel = true, now, cancel
+	e.busy, e.sentAt, e.changed, e.cancel = true, now, e.since, cancel
 	l.inFlight++
 	go func() {
 		defer timeout()
@@ -83,6 +83,9 @@ func (l *loop) complete(r result, now time.Time) {
 		e.failures.News(nil)
 		if now.Sub(e.sentAt) < requestMax/2 {
 			e.timeouts = 0
+		}
+		if r.verb == patch {
+			l.Sent(now.Sub(e.changed))
 		}
 		e.due(now)
 		l.noteSent(now)

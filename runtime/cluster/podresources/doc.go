@@ -1,0 +1,6 @@
+// Package podresources serves the PodResources API of a kubelet (k8s.io/kubelet/pkg/apis/podresources/v1) on a socket
+// of the machine: which devices, processors and memory each container has for itself. Monitoring agents of devices read
+// it.
+//
+// The input is the pods of the agent. podctl assigns no devices and no exclusive resources, so these lists are empty.
+package podresources

@@ -1,0 +1,136 @@
+package podresources
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"golang.org/x/time/rate"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// Agent provides the pods of the node. runtime/agent implements it.
+type Agent interface {
+	// Shown returns the pods that the agent keeps, and those that it is deleting.
+	Shown(ctx context.Context) ([]*podspec.Desired, error)
+	// List returns pods with their status, in the same order. If List returns no pods, it returns an error.
+	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
+}
+
+// The limits of the API: those of a kubelet (DefaultQPS, DefaultBurstTokens), and the size of a request in bytes and
+// the requests of a connection in work.
+const (
+	callsPerSecond = 100
+	burst          = 10
+	requestMax     = 64 << 10
+	streamsMax     = 16
+)
+
+// Server serves the API.
+type Server struct {
+	podresourcesapi.UnimplementedPodResourcesListerServer
+
+	agent Agent
+	// name returns the name of a pod in the API.
+	name func(*podspec.Desired) string
+}
+
+// New returns a server of an agent's pods. name returns the name of a pod in the API.
+func New(agent Agent, name func(*podspec.Desired) string) *Server {
+	return &Server{agent: agent, name: name}
+}
+
+// Serve serves a listener until the context ends.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	limit := rate.NewLimiter(callsPerSecond, burst)
+	limited := func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
+		if !limit.Allow() {
+			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
+		}
+		return answer(ctx, request)
+	}
+	server := grpc.NewServer(grpc.UnaryInterceptor(limited), grpc.MaxRecvMsgSize(requestMax),
+		grpc.MaxConcurrentStreams(streamsMax))
+	podresourcesapi.RegisterPodResourcesListerServer(server, s)
+	defer context.AfterFunc(ctx, server.Stop)()
+	if err := server.Serve(l); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// List returns the pods that have not ended.
+func (s *Server) List(
+	ctx context.Context, _ *podresourcesapi.ListPodResourcesRequest,
+) (*podresourcesapi.ListPodResourcesResponse, error) {
+	pods, err := s.active(ctx, func(*podspec.Desired) bool { return true })
+	return &podresourcesapi.ListPodResourcesResponse{PodResources: pods}, err
+}
+
+// Get returns a pod that has not ended.
+func (s *Server) Get(
+	ctx context.Context, r *podresourcesapi.GetPodResourcesRequest,
+) (*podresourcesapi.GetPodResourcesResponse, error) {
+	pods, err := s.active(ctx, func(d *podspec.Desired) bool {
+		return d.Pod.Namespace == r.GetPodNamespace() && s.name(d) == r.GetPodName()
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("pod %s in namespace %s not found", r.GetPodName(), r.GetPodNamespace())
+	}
+	return &podresourcesapi.GetPodResourcesResponse{PodResources: pods[0]}, nil
+}
+
+// GetAllocatableResources returns the devices and the exclusive resources of the node: none.
+func (*Server) GetAllocatableResources(
+	context.Context, *podresourcesapi.AllocatableResourcesRequest,
+) (*podresourcesapi.AllocatableResourcesResponse, error) {
+	return &podresourcesapi.AllocatableResourcesResponse{}, nil
+}
+
+// active returns the wanted pods that have not ended (kubelet: GetActivePods).
+func (s *Server) active(ctx context.Context, wanted func(*podspec.Desired) bool) ([]*podresourcesapi.PodResources, error) {
+	shown, err := s.agent.Shown(ctx)
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	var some []*podspec.Desired
+	for _, d := range shown {
+		if wanted(d) {
+			some = append(some, d)
+		}
+	}
+	if len(some) == 0 {
+		return nil, nil
+	}
+	pods, err := s.agent.List(ctx, some)
+	if len(pods) != len(some) {
+		return nil, status.Error(codes.Unavailable, fmt.Sprint(err))
+	}
+	var all []*podresourcesapi.PodResources
+	for i, pod := range pods {
+		if phase := pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
+			all = append(all, resourcesOf(pod, s.name(some[i])))
+		}
+	}
+	return all, nil
+}
+
+// resourcesOf returns the resources of a pod: its sidecars, and then its regular containers.
+func resourcesOf(pod *v1.Pod, name string) *podresourcesapi.PodResources {
+	r := &podresourcesapi.PodResources{Name: name, Namespace: pod.Namespace}
+	for _, ref := range podspec.Containers(pod) {
+		if ref.Type == podspec.Sidecar || ref.Type == podspec.Regular {
+			r.Containers = append(r.Containers, &podresourcesapi.ContainerResources{Name: ref.Name})
+		}
+	}
+	return r
+}
