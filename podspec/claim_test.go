@@ -37,17 +37,17 @@ func TestClaimsInCluster(t *testing.T) {
 		if len(got) != 1 || got[0].Detail != c.detail || got[0].Status != c.status || got[0].Volume != "v" || got[0].Container != "" {
 			t.Errorf("%s: %+v", what, got)
 		}
-		if vol := d.Volume(&d.Pod.Spec.Volumes[0]); vol.VolumeSource != (v1.VolumeSource{}) || vol.Name != "v" {
+		if vol := podspec.Volumes(d)[0]; !vol.Unbound || vol.VolumeSource != (v1.VolumeSource{}) || vol.Name != "v" {
 			t.Errorf("%s: %+v", what, vol)
 		}
 	}
 	d := podspectest.FromAPI(t, claimed)
 	d.Objects.Volumes = map[string]*podspec.HostVolume{"data": {Name: "pv", Path: "/data"}}
-	if got := d.Unresolved(); len(got) != 0 || d.Volume(&d.Pod.Spec.Volumes[0]).HostPath.Path != "/data" {
+	if got := d.Unresolved(); len(got) != 0 || podspec.Volumes(d)[0].HostPath.Path != "/data" {
 		t.Errorf("a bound claim: %+v", got)
 	}
 	own := podspectest.Desired(t, claimed)
-	if got := own.Unresolved(); len(got) != 0 || own.Volume(&own.Pod.Spec.Volumes[0]) != &own.Pod.Spec.Volumes[0] {
+	if got := own.Unresolved(); len(got) != 0 || podspec.Volumes(own)[0].Volume != &own.Pod.Spec.Volumes[0] {
 		t.Errorf("a claim of podctl's own: %+v", got)
 	}
 }
@@ -61,8 +61,8 @@ func TestEphemeralClaims(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 	d.Objects.Volumes = map[string]*podspec.HostVolume{"web-v": {Name: "pv", Path: "/data", Local: true}}
-	if !podspec.BoundTo(d, vol).Local || d.Volume(vol).HostPath.Path != "/data" || len(d.Unresolved()) != 0 {
-		t.Errorf("%+v", d.Volume(vol))
+	if got := podspec.Volumes(d)[0]; !got.Bound.Local || got.HostPath.Path != "/data" || len(d.Unresolved()) != 0 {
+		t.Errorf("%+v", got)
 	}
 }
 

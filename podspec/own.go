@@ -78,23 +78,6 @@ func tokenReference(s *v1.ServiceAccountTokenProjection, path string) Reference 
 	return Reference{Kind: KindSecret, Name: TokenName(s), Keys: []string{TokenKey}, Path: path + ".path"}
 }
 
-// unreadToken completes a reference to a token that the API server has not issued (kubelet: GetServiceAccountToken).
-func (r MissingReference) unreadToken(pod *v1.Pod, why UnreadError) MissingReference {
-	r.Detail = fmt.Sprintf("the API server has not issued the token of service account %s/%s%s",
-		pod.Namespace, pod.Spec.ServiceAccountName, strings.TrimSuffix(r.of(), ","))
-	r.Status = why.Status
-	if r.Status == "" {
-		r.Status = r.inVolume("failed to fetch token: timed out waiting for the condition")
-	}
-	if why.Reason != "" {
-		r.Detail += ": " + why.Reason
-		if why.Status == "" {
-			r.Status = r.inVolume("failed to fetch token: " + why.Reason)
-		}
-	}
-	return r
-}
-
 // FSUser returns the user of all containers of a pod, or nil if they differ or one sets none (kubelet: FsUserFrom).
 func FSUser(pod *v1.Pod) *int64 {
 	var user *int64
@@ -152,29 +135,7 @@ func findSource[T any](pod *v1.Pod, match func(*v1.VolumeProjection) (*T, bool))
 }
 
 func bundleReference(s *v1.ClusterTrustBundleProjection, path string) Reference {
-	return reference(KindConfigMap, BundleName(s), nil, s.Optional, path)
-}
-
-// missingBundle completes a reference to trust anchors that the API server does not have, or has not sent (kubelet:
-// GetTrustAnchorsByName, GetTrustAnchorsBySigner).
-func (r MissingReference) missingBundle(pod *v1.Pod, why *UnreadError) MissingReference {
-	what, text := "a ClusterTrustBundle", "combination of signerName and labelSelector matched zero ClusterTrustBundles"
-	if s := FindBundle(pod, r.Name); s != nil && s.Name != nil {
-		what = fmt.Sprintf("ClusterTrustBundle %.253q", *s.Name)
-		text = fmt.Sprintf("while getting ClusterTrustBundle: "+
-			"clustertrustbundle.certificates.k8s.io %.253q not found", *s.Name)
-	} else if s != nil && s.SignerName != nil {
-		what = fmt.Sprintf("a ClusterTrustBundle of the signer %.571q", *s.SignerName)
-	}
-	subject := what + strings.TrimSuffix(r.of(), ",")
-	switch {
-	case why == nil:
-		r.Detail = subject + ", does not exist in the API server"
-	case why.Status != "":
-		r.Detail, text = subject+", cannot be used: "+why.Reason, why.Status
-	default:
-		r.Detail, text = subject+", is unknown: "+why.Error(), "ClusterTrustBundle informer has not yet synced"
-	}
-	r.Status = r.inVolume(text)
+	r := reference(KindConfigMap, BundleName(s), nil, s.Optional, path)
+	r.bundle = s
 	return r
 }

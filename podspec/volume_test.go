@@ -26,21 +26,32 @@ func TestUsedAreTheVolumesThatAreMounted(t *testing.T) {
 			{EphemeralContainerCommon: v1.EphemeralContainerCommon{VolumeMounts: mounts("debug")}},
 		},
 	}}
-	var got []string
+	var got, resolved []string
 	for _, vol := range UsedVolumes(pod) {
 		got = append(got, vol.Name)
 	}
-	if diff := cmp.Diff([]string{"debug", "app", "init"}, got); diff != "" {
+	for _, vol := range MountedVolumes(&Desired{Pod: pod}) {
+		resolved = append(resolved, vol.Name)
+	}
+	want := []string{"debug", "app", "init"}
+	if diff := cmp.Diff([][]string{want, want}, [][]string{got, resolved}); diff != "" {
 		t.Errorf("used volumes differ (-want +got):\n%s", diff)
 	}
 }
 
 func TestFindVolume(t *testing.T) {
 	pod := &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{{Name: "a"}, {Name: "b"}}}}
-	if vol, path := FindVolume(pod, "b"); vol != &pod.Spec.Volumes[1] || path != "spec.volumes[1]" {
-		t.Errorf("found %v at %q", vol, path)
+	if vol := FindVolume(pod, "b"); vol != &pod.Spec.Volumes[1] {
+		t.Errorf("found %v", vol)
 	}
-	if vol, path := FindVolume(pod, "c"); vol != nil || path != "" {
-		t.Errorf("found %v at %q, want nothing", vol, path)
+	if vol := FindVolume(pod, "c"); vol != nil {
+		t.Errorf("found %v, want nothing", vol)
+	}
+	d := &Desired{Pod: pod}
+	if vol, ok := VolumeNamed(d, "b"); !ok || vol.Volume != &pod.Spec.Volumes[1] || vol.Path != "spec.volumes[1]" {
+		t.Errorf("found %v", vol)
+	}
+	if vol, ok := VolumeNamed(d, "c"); ok {
+		t.Errorf("found %v, want nothing", vol)
 	}
 }

@@ -61,7 +61,7 @@ func shareHostPaths(t *testing.T, pod *v1.Pod) {
 	for _, ref := range podspec.Containers(pod) {
 		for i := range ref.VolumeMounts {
 			m := &ref.VolumeMounts[i]
-			vol, _ := podspec.FindVolume(pod, m.Name)
+			vol := podspec.FindVolume(pod, m.Name)
 			if m.MountPropagation == nil || vol == nil || vol.HostPath == nil {
 				continue
 			}

@@ -77,8 +77,8 @@ func (v *description) volumes(d *podspec.Desired, pod *v1.Pod) {
 	for i := range pod.Spec.Volumes {
 		vol := &pod.Spec.Volumes[i]
 		text := volumeText(vol)
-		if bound := podspec.BoundTo(d, vol); bound != nil {
-			text += ", bound to host path " + bound.Path
+		if known, _ := podspec.VolumeNamed(d, vol.Name); known.Bound != nil {
+			text += ", bound to host path " + known.Bound.Path
 		}
 		v.field(1, vol.Name, "%s", text)
 	}

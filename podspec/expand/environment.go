@@ -181,7 +181,7 @@ func EnvironmentOf(
 	if EnvironmentSize(d, c.Container) > maxArguments {
 		return nil, &ArgumentError{c.Path + ".envFrom", errTooManyVariables}
 	}
-	resolved, missing := Resolve(d, c.Container)
+	resolved, missing := Resolve(d, c)
 	if len(missing) > 0 && from != nil {
 		return nil, fmt.Errorf("%s: %s", missing[0].Path, missing[0].Detail)
 	}
@@ -247,7 +247,7 @@ func EnvironmentSize(d *podspec.Desired, c *v1.Container) int {
 		}
 	}
 	for i := range c.Env {
-		v, _ := envVar(d, &c.Env[i])
+		v, _ := envVar(d.Objects, &c.Env[i])
 		size = min(size+len(v.Name)+len("=")+len(v.Value)+perArgument, maxArguments+1)
 	}
 	return size

@@ -28,21 +28,17 @@ type Variable struct {
 // Resolve returns a container's variables in the kubelet's order: envFrom entries, each by key, then env (kubelet:
 // makeEnvironmentVariables). A later variable replaces an earlier one with the same name. The second result lists
 // missing references that are not optional.
-func Resolve(d *podspec.Desired, c *v1.Container) ([]Variable, []podspec.MissingReference) {
-	ref := podspec.ContainerRef{Container: c, Path: c.Name}
-	if found, ok := podspec.FindContainer(d.Pod, c.Name); ok {
-		ref.Path = found.Path
-	}
+func Resolve(d *podspec.Desired, c podspec.ContainerRef) ([]Variable, []podspec.MissingReference) {
 	var missing []podspec.MissingReference
-	for _, r := range podspec.EnvReferences(ref) {
+	for _, r := range podspec.EnvReferences(c) {
 		missing = append(missing, d.Missing(r, c.Name, "")...)
 	}
 	var env []Variable
 	for i := range c.EnvFrom {
-		env = append(env, envFrom(d, &c.EnvFrom[i])...)
+		env = append(env, envFrom(d.Objects, &c.EnvFrom[i])...)
 	}
 	for i := range c.Env {
-		if one, ok := envVar(d, &c.Env[i]); ok {
+		if one, ok := envVar(d.Objects, &c.Env[i]); ok {
 			env = append(env, one)
 		}
 	}
@@ -50,17 +46,17 @@ func Resolve(d *podspec.Desired, c *v1.Container) ([]Variable, []podspec.Missing
 }
 
 // envFrom returns every key of an object. A ConfigMap's binary data does not become variables.
-func envFrom(d *podspec.Desired, from *v1.EnvFromSource) []Variable {
+func envFrom(objects podspec.Objects, from *v1.EnvFromSource) []Variable {
 	var env []Variable
 	switch {
 	case from.ConfigMapRef != nil:
-		if cm := d.Objects.ConfigMaps[from.ConfigMapRef.Name]; cm != nil {
+		if cm := objects.ConfigMaps[from.ConfigMapRef.Name]; cm != nil {
 			for _, key := range slices.Sorted(maps.Keys(cm.Data)) {
 				env = append(env, Variable{Name: from.Prefix + key, Value: cm.Data[key]})
 			}
 		}
 	case from.SecretRef != nil:
-		if s := d.Objects.Secrets[from.SecretRef.Name]; s != nil {
+		if s := objects.Secrets[from.SecretRef.Name]; s != nil {
 			for _, key := range slices.Sorted(maps.Keys(s.Data)) {
 				ref := digest.SecretRef{Name: from.SecretRef.Name, Key: key}
 				env = append(env, secretVariable(from.Prefix+key, ref, s.Data[key]))
@@ -71,18 +67,18 @@ func envFrom(d *podspec.Desired, from *v1.EnvFromSource) []Variable {
 }
 
 // envVar resolves one entry of env. It returns false if the entry is optional and missing.
-func envVar(d *podspec.Desired, e *v1.EnvVar) (Variable, bool) {
+func envVar(objects podspec.Objects, e *v1.EnvVar) (Variable, bool) {
 	switch from := e.ValueFrom; {
 	case from == nil:
 		return Variable{Name: e.Name, Value: e.Value, Expand: true}, true
 	case from.ConfigMapKeyRef != nil:
-		if cm := d.Objects.ConfigMaps[from.ConfigMapKeyRef.Name]; cm != nil {
+		if cm := objects.ConfigMaps[from.ConfigMapKeyRef.Name]; cm != nil {
 			value, ok := cm.Data[from.ConfigMapKeyRef.Key]
 			return Variable{Name: e.Name, Value: value}, ok
 		}
 		return Variable{}, false
 	case from.SecretKeyRef != nil:
-		if s := d.Objects.Secrets[from.SecretKeyRef.Name]; s != nil {
+		if s := objects.Secrets[from.SecretKeyRef.Name]; s != nil {
 			value, ok := s.Data[from.SecretKeyRef.Key]
 			ref := digest.SecretRef{Name: from.SecretKeyRef.Name, Key: from.SecretKeyRef.Key}
 			return secretVariable(e.Name, ref, value), ok

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/expand"
 	"github.com/podctl/podctl/podspec/podspectest"
 )
@@ -13,7 +14,7 @@ func TestResolve(t *testing.T) {
 		strings.Replace(podspectest.WithEnv, "    env:\n",
 			"    envFrom: [{configMapRef: {name: settings}, prefix: P_}, {secretRef: {name: absent, "+
 				"optional: true}}]\n    env:\n", 1))
-	env, missing := expand.Resolve(d, &d.Pod.Spec.Containers[0])
+	env, missing := expand.Resolve(d, podspec.Containers(d.Pod)[0])
 	var got []string
 	for _, e := range env {
 		got = append(got, e.Name+"="+e.Value)

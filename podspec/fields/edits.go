@@ -41,7 +41,7 @@ func (e Edits) Divides(path string) bool {
 }
 
 func (e Edits) inMemory(path string) bool {
-	vol, _ := podspec.FindVolume(e.pod, fieldpath.Split(path)[2])
+	vol := podspec.FindVolume(e.pod, fieldpath.Split(path)[2])
 	return vol != nil && vol.EmptyDir != nil && vol.EmptyDir.Medium == v1.StorageMediumMemory
 }
 

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 )
 
@@ -127,13 +128,13 @@ func TestVolumeOfABoundClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := m.Pods[0]
-	if vol := d.Volume(&d.Pod.Spec.Volumes[0]); vol.HostPath == nil || vol.HostPath.Path != "/srv/a" ||
+	if vol := podspec.Volumes(d)[0]; vol.HostPath == nil || vol.HostPath.Path != "/srv/a" ||
 		*vol.HostPath.Type != v1.HostPathUnset || vol.Name != "v" {
 		t.Errorf("%+v", vol)
 	}
 	nfs := strings.Replace(pv("a", "2Gi", ""), "hostPath: {path: /srv/a}", "nfs: {server: a, path: /b}", 1)
 	m, _ = Loader{Workloads: true}.Parse(input.Source{Name: "m.yaml", Text: []byte(nfs + pod)})
-	if d = m.Pods[0]; m.Err() != nil || len(m.Skipped) != 1 || d.Volume(&d.Pod.Spec.Volumes[0]).PersistentVolumeClaim == nil {
+	if d = m.Pods[0]; m.Err() != nil || len(m.Skipped) != 1 || podspec.Volumes(d)[0].PersistentVolumeClaim == nil {
 		t.Errorf("%v %v", m.Err(), m.Skipped)
 	}
 	for text, want := range map[string]string{

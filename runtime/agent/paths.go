@@ -35,8 +35,7 @@ func missingPaths(d *podspec.Desired, made *plan.Plan) []string {
 		return nil
 	}
 	var paths []string
-	for _, one := range podspec.UsedVolumes(d.Pod) {
-		vol := d.Volume(one)
+	for _, vol := range podspec.MountedVolumes(d) {
 		if vol.HostPath == nil {
 			continue
 		}

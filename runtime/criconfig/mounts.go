@@ -48,8 +48,8 @@ func mounts(in *ContainerInput) ([]*runtimeapi.Mount, error) {
 }
 
 func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.Mount, error) {
-	vol, _ := podspec.FindVolume(in.Desired.Pod, m.Name)
-	if vol == nil {
+	vol, ok := podspec.VolumeNamed(in.Desired, m.Name)
+	if !ok {
 		return nil, fmt.Errorf("the pod has no volume %q", m.Name)
 	}
 	mount := &runtimeapi.Mount{
@@ -64,8 +64,7 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 	if vol.Image != nil {
 		return mount, mountImage(in, m, vol, mount)
 	}
-	bound := podspec.BoundTo(in.Desired, vol)
-	mount.SelinuxRelabel = in.Node.SELinux && (in.Desired.Volume(vol).HostPath == nil || bound != nil && bound.Local)
+	mount.SelinuxRelabel = in.Node.SELinux && (vol.HostPath == nil || vol.Bound != nil && vol.Bound.Local)
 	mount.HostPath = in.Paths.Volumes[vol.Name]
 	if m.SubPath != "" || m.SubPathExpr != "" {
 		mount.HostPath = in.Paths.SubPaths[index]
@@ -78,7 +77,7 @@ func volumeMount(in *ContainerInput, index int, m *v1.VolumeMount) (*runtimeapi.
 
 // mountImage adds an image, or a part of it, to a mount. It requires the ID, because the runtime would otherwise get an
 // image without a name.
-func mountImage(in *ContainerInput, m *v1.VolumeMount, vol *v1.Volume, mount *runtimeapi.Mount) (err error) {
+func mountImage(in *ContainerInput, m *v1.VolumeMount, vol podspec.Volume, mount *runtimeapi.Mount) (err error) {
 	id := in.Images[vol.Image.Reference].ID
 	if id == "" {
 		return fmt.Errorf("image %s of volume %q is not present; pull it, or apply with --pull missing",
@@ -101,11 +100,8 @@ func absolute(p string) string {
 }
 
 // readOnlyByNature reports whether a container must not change the volume's content.
-func readOnlyByNature(vol *v1.Volume) bool {
-	if vol.PersistentVolumeClaim != nil {
-		return vol.PersistentVolumeClaim.ReadOnly
-	}
-	return vol.ConfigMap != nil || vol.Secret != nil ||
+func readOnlyByNature(vol podspec.Volume) bool {
+	return vol.ReadOnly || vol.ConfigMap != nil || vol.Secret != nil ||
 		vol.Projected != nil || vol.DownwardAPI != nil || vol.Image != nil
 }
 
@@ -161,8 +157,8 @@ func SubPaths(in ContainerInput) (map[int]string, error) {
 	subs := map[int]string{}
 	for i := range in.Container.VolumeMounts {
 		m := &in.Container.VolumeMounts[i]
-		vol, _ := podspec.FindVolume(in.Desired.Pod, m.Name)
-		if m.SubPath == "" && m.SubPathExpr == "" || vol != nil && vol.Image != nil {
+		vol, known := podspec.VolumeNamed(in.Desired, m.Name)
+		if m.SubPath == "" && m.SubPathExpr == "" || known && vol.Image != nil {
 			continue
 		}
 		var err error

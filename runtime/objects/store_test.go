@@ -280,7 +280,7 @@ func TestBoundClaimsAreStored(t *testing.T) {
 	if err != nil || !with.SameManifest(d) || with.SameAs(d) || len(with.Shared) != 1 {
 		t.Fatalf("%+v %v", with, err)
 	}
-	if vol := with.Volume(&with.Pod.Spec.Volumes[0]); vol.HostPath == nil || vol.HostPath.Path != "/srv" {
+	if vol := podspec.Volumes(with)[0]; vol.HostPath == nil || vol.HostPath.Path != "/srv" {
 		t.Errorf("%+v", vol)
 	}
 }

@@ -222,7 +222,7 @@ func (e edits) writesNothing(path string) bool {
 func (e edits) takesContent(s *Step, path string) bool {
 	switch s.Kind { //nolint:exhaustive // the others read no content
 	case UpdateVolume, PrepareVolume:
-		vol, _ := podspec.FindVolume(e.Manifest, s.Volume)
+		vol := podspec.FindVolume(e.Manifest, s.Volume)
 		return vol != nil && refersTo(podspec.VolumeReferences(vol, ""), path)
 	case StartContainer:
 		ref, ok := podspec.FindContainer(e.Manifest, s.Container)

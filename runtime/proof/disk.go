@@ -68,8 +68,8 @@ const envFileMax = 1 << 20
 
 // envFile reads one file of a volume. It refuses links that lead out of it.
 func envFile(c volume.Context, ref *v1.FileKeySelector) (text []byte, err error) {
-	vol, _ := podspec.FindVolume(c.Desired.Pod, ref.VolumeName)
-	if vol == nil {
+	vol, ok := podspec.VolumeNamed(c.Desired, ref.VolumeName)
+	if !ok {
 		return nil, fmt.Errorf("the pod has no volume %q", ref.VolumeName)
 	}
 	path, err := c.Path(vol)

@@ -18,33 +18,28 @@ import (
 // by container, and that of the sandbox has the empty name.
 func Faults(f Facts, redactor *redaction.Redactor) map[string]model.Fault {
 	pod, found := f.Volumes.Desired.Pod, &faults{redactor: redactor, byName: map[string]model.Fault{}}
+	for i := range f.States {
+		if err := f.States[i].Fault; err != nil {
+			found.noteVolume(pod, err)
+			return found.byName
+		}
+	}
 	present := f.Images
-	f.Images = imagesOfUsers(pod)
+	f.Images = map[string]model.Image{}
+	for name := range present {
+		// A permitted user, because that of a present image is checked separately.
+		f.Images[name] = model.Image{ID: "?", UID: ptr.To[int64](1)}
+	}
 	p, err := New(f)
 	if err == nil {
 		err = p.sandboxFault()
 	}
 	found.note("", model.Fault{Reason: model.CreatePodSandboxError}, err)
-	for i := range f.States {
-		if volumeErr := f.States[i].Fault; volumeErr != nil {
-			found.noteVolume(pod, volumeErr)
-			return found.byName
-		}
-	}
 	for _, ref := range podspec.Containers(pod) {
 		fault, err := p.containerFault(ref, present[ref.Image])
 		found.note(ref.Name, fault, err)
 	}
 	return found.byName
-}
-
-// imagesOfUsers returns images with a permitted user, because the user of a present image is checked separately.
-func imagesOfUsers(pod *v1.Pod) map[string]model.Image {
-	all := map[string]model.Image{}
-	for _, name := range podspec.ImageNames(pod) {
-		all[name] = model.Image{ID: "?", UID: ptr.To[int64](1)}
-	}
-	return all
 }
 
 type faults struct {
@@ -65,10 +60,9 @@ func (f *faults) note(name string, fault model.Fault, err error) {
 // noteVolume records that a volume cannot be prepared. Without its volumes the pod gets no sandbox and no container
 // (kubelet: SyncPod, WaitForAttachAndMount).
 func (f *faults) noteVolume(pod *v1.Pod, err error) {
-	fault := model.Fault{Reason: model.FailedMount, Volume: true}
-	f.note("", fault, err)
+	f.note("", model.Fault{Reason: model.FailedMount, Volume: true}, err)
 	for _, ref := range podspec.Containers(pod) {
-		f.note(ref.Name, fault, err)
+		f.byName[ref.Name] = f.byName[""]
 	}
 }
 

@@ -83,8 +83,8 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 		switch {
 		case i < len(ref.VolumeMounts):
 			one.at = fmt.Sprintf("%s.volumeMounts[%d]", ref.Path, i)
-			vol, _ := podspec.FindVolume(p.Desired.Pod, ref.VolumeMounts[i].Name)
-			one.content = volume.HasContent(vol) && ref.VolumeMounts[i].SubPath == "" &&
+			vol, _ := podspec.VolumeNamed(p.Desired, ref.VolumeMounts[i].Name)
+			one.content = volume.HasContent(vol.Volume) && ref.VolumeMounts[i].SubPath == "" &&
 				ref.VolumeMounts[i].SubPathExpr == ""
 			one.unfinished = one.content && p.unfinished(vol.Name)
 			one.part = p.partOf(vol.Name, m.GetHostPath())

@@ -27,7 +27,7 @@ type Facts struct {
 	Node   criconfig.Node
 	// Runtime is the name that the runtime reports.
 	Runtime string
-	// Images are the present images by reference.
+	// Images are the images of the pod by reference; empty for one that is not present.
 	Images map[string]model.Image
 }
 
@@ -41,25 +41,22 @@ type Prover struct {
 // New returns the Prover of a pod. It creates nothing: the paths in its messages are those that a start will create.
 // With an error it returns a Prover without these paths.
 func New(f Facts) (*Prover, error) {
-	c := f.Volumes
-	p := &Prover{facts: f, ContainerInput: criconfig.ContainerInput{
-		Desired: c.Desired, Node: f.Node, Images: f.Images,
-		Paths: criconfig.Paths{EtcHosts: c.Pod.EtcHosts(), Volumes: c.Paths()},
-	}}
-	var err error
-	if p.Paths.UserNS, err = idMapping(c); err != nil {
-		return p, err
+	pod, d := f.Volumes.Pod, f.Volumes.Desired
+	users, err := idMapping(pod, d.Pod)
+	paths := criconfig.Paths{EtcHosts: pod.EtcHosts(), Volumes: f.Volumes.Paths(), UserNS: users}
+	if err == nil {
+		paths.LogDir, err = pod.Logs(d.Pod.Namespace, d.Pod.Name).Dir()
 	}
-	p.Paths.LogDir, err = c.Pod.Logs(c.Desired.Pod.Namespace, c.Desired.Pod.Name).Dir()
-	return p, err
+	input := criconfig.ContainerInput{Desired: d, Node: f.Node, Images: f.Images, Paths: paths}
+	return &Prover{facts: f, ContainerInput: input}, err
 }
 
 // idMapping returns the ID range of a pod with its own user namespace: the allocated one, or a placeholder until then.
-func idMapping(c volume.Context) (*criconfig.IDMapping, error) {
-	if !criconfig.OwnUsers(c.Desired.Pod) {
+func idMapping(files state.Pod, pod *v1.Pod) (*criconfig.IDMapping, error) {
+	if !criconfig.OwnUsers(pod) {
 		return nil, nil
 	}
-	ids, given, err := c.Pod.IDs().Read()
+	ids, given, err := files.IDs().Read()
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +146,7 @@ func (p *Prover) unfinished(name string) bool {
 func (p *Prover) withUnbound(ref podspec.ContainerRef) map[string]string {
 	paths := maps.Clone(p.Paths.Volumes)
 	for i := range ref.VolumeMounts {
-		if vol, _ := podspec.FindVolume(p.Desired.Pod, ref.VolumeMounts[i].Name); podspec.IsUnbound(p.Desired, vol) {
+		if vol, _ := podspec.VolumeNamed(p.Desired, ref.VolumeMounts[i].Name); vol.Unbound {
 			paths[vol.Name] = unfinished + vol.Name
 		}
 	}
@@ -164,7 +161,10 @@ func (p *Prover) checkHostPaths(ref podspec.ContainerRef) error {
 		if m.SubPath != "" || m.SubPathExpr != "" {
 			continue
 		}
-		vol, _ := podspec.FindVolume(p.Desired.Pod, m.Name)
+		vol, known := podspec.VolumeNamed(p.Desired, m.Name)
+		if !known {
+			continue
+		}
 		if err := volume.RuntimeFault(vol); err != nil {
 			// A kubelet finds this out when the runtime creates the container.
 			return refusal(model.CreateContainerError, "%s.volumeMounts[%d]: hostPath: %w", ref.Path, i, err)

@@ -194,9 +194,9 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]model.Volume {
 		c.Allocatable = s.Node.Allocatable
 	}
 	volumes := map[string]model.Volume{}
-	for _, vol := range podspec.UsedVolumes(desired.Pod) {
+	for _, vol := range podspec.MountedVolumes(desired) {
 		have := s.Volumes[vol.Name]
-		wanted, err := volume.Wanted(c, vol.Name)
+		wanted, err := volume.Wanted(c, vol)
 		switch {
 		case err != nil && have.Prepared && desired.FromCluster() && errors.As(err, new(*volume.UnresolvedError)):
 			// As with a kubelet, a volume keeps its content while an object of it is missing.
@@ -204,7 +204,7 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]model.Volume {
 		case err != nil:
 			volumes[vol.Name] = model.Volume{}
 			continue
-		case podspec.UsesSecret(vol) && (desired.Redacted || digest.Compare(have.Digest, wanted) == digest.Unknown):
+		case podspec.UsesSecret(vol.Volume) && (desired.Redacted || digest.Compare(have.Digest, wanted) == digest.Unknown):
 			wanted = have.Digest
 		}
 		volumes[vol.Name] = model.Volume{Prepared: have.Prepared, Digest: have.Digest, Wanted: wanted}

@@ -67,14 +67,26 @@ func (p Pod) VolumeMarker(plugin, name string) (string, error) {
 	return joined(err, p.Plugins(), "kubernetes.io~"+EmptyDir, name, "ready")
 }
 
+// Names in the directory of a pod that belong to its volumes, beside idsName.
+const (
+	volumesName  = "volumes"
+	pluginsName  = "plugins"
+	subPathsName = "volume-subpaths"
+)
+
+// IsOfVolumes reports whether an entry of a pod's directory belongs to its volumes, or is its range of ids.
+func IsOfVolumes(name string) bool {
+	return name == volumesName || name == pluginsName || name == subPathsName || name == idsName
+}
+
 // Volumes returns the directory of the contents of all volumes.
-func (p Pod) Volumes() string { return filepath.Join(p.Dir(), "volumes") }
+func (p Pod) Volumes() string { return filepath.Join(p.Dir(), volumesName) }
 
 // Plugins returns the directory of the volumes' markers.
-func (p Pod) Plugins() string { return filepath.Join(p.Dir(), "plugins") }
+func (p Pod) Plugins() string { return filepath.Join(p.Dir(), pluginsName) }
 
 // SubPaths returns the directory of all bound subPaths.
-func (p Pod) SubPaths() string { return filepath.Join(p.Dir(), "volume-subpaths") }
+func (p Pod) SubPaths() string { return filepath.Join(p.Dir(), subPathsName) }
 
 // SubPath returns where one subPath of a volume is bound for a container. index is the position in its volumeMounts.
 func (p Pod) SubPath(volume, container string, index int) (string, error) {

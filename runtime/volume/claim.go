@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -53,12 +54,11 @@ var errKept = errors.New("the claim is kept")
 // them in refused (*state.NameError).
 func RemoveClaims(ctx context.Context, c Context, keep func(claim string) bool) (refused, err error) {
 	var names, errs []error
-	for i := range c.Desired.Pod.Spec.Volumes {
-		vol := &c.Desired.Pod.Spec.Volumes[i]
-		if c.Desired.Volume(vol).PersistentVolumeClaim == nil {
+	for _, vol := range podspec.Volumes(c.Desired) {
+		if vol.PersistentVolumeClaim == nil {
 			continue
 		}
-		name := vol.PersistentVolumeClaim.ClaimName
+		name := vol.Claim
 		if _, err := c.Path(vol); err != nil {
 			names = append(names, fmt.Errorf("removing the claim %q: %w", name, err))
 			continue

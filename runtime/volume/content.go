@@ -30,7 +30,7 @@ type collector struct{ *mounter }
 // content returns the wanted files of the volume by path relative to the volume, or nil if podctl does not write the
 // content. A missing object or key is an *UnresolvedError; several are joined.
 func (c collector) content() (map[string]File, error) {
-	if !HasContent(c.vol) {
+	if !HasContent(c.vol.Volume) {
 		return nil, nil
 	}
 	found, err := c.sources()
@@ -40,12 +40,12 @@ func (c collector) content() (map[string]File, error) {
 	files := make(map[string]File, len(found))
 	for name, f := range found {
 		if err := checkPath(name); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.at, err)
+			return nil, fmt.Errorf("%s: %w", c.vol.Path, err)
 		}
 		files[path.Clean(name)] = c.owned(f)
 	}
 	if err := checkTree(files); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.at, err)
+		return nil, fmt.Errorf("%s: %w", c.vol.Path, err)
 	}
 	return files, nil
 }
@@ -93,7 +93,7 @@ func (c collector) owned(f File) File {
 }
 
 func (c collector) sources() (map[string]File, error) {
-	vol, at := c.vol, c.at
+	vol, at := c.vol, c.vol.Path
 	switch {
 	case vol.ConfigMap != nil:
 		s := vol.ConfigMap

@@ -60,14 +60,14 @@ func PluginName(vol *v1.Volume) string {
 // Path returns the directory of the volume's content. For a hostPath that is the host's path; for a claim, its
 // directory, which outlives the pod. For an image it is empty, because the runtime mounts images. Path does not access
 // the disk. It returns a *state.NameError if a name cannot be part of a path.
-func (c Context) Path(vol *v1.Volume) (string, error) {
-	switch vol = c.Desired.Volume(vol); {
+func (c Context) Path(vol podspec.Volume) (string, error) {
+	switch {
 	case vol.HostPath != nil:
 		return vol.HostPath.Path, nil
 	case vol.PersistentVolumeClaim != nil:
 		return c.Pod.Claims().Dir(c.claim(vol))
 	}
-	if plugin := pluginOf(vol); plugin != "" {
+	if plugin := pluginOf(vol.Volume); plugin != "" {
 		return c.Pod.VolumeDir(plugin, vol.Name)
 	}
 	return "", nil
@@ -77,9 +77,9 @@ func (c Context) Path(vol *v1.Volume) (string, error) {
 // preparation reports the reason.
 func (c Context) Paths() map[string]string {
 	paths := map[string]string{}
-	for i := range c.Desired.Pod.Spec.Volumes {
-		if path, err := c.Path(&c.Desired.Pod.Spec.Volumes[i]); err == nil {
-			paths[c.Desired.Pod.Spec.Volumes[i].Name] = path
+	for _, vol := range podspec.Volumes(c.Desired) {
+		if path, err := c.Path(vol); err == nil {
+			paths[vol.Name] = path
 		}
 	}
 	return paths
@@ -103,41 +103,32 @@ func medium(vol *v1.Volume) v1.StorageMedium {
 }
 
 // claim returns the claim behind a volume.
-func (c Context) claim(vol *v1.Volume) state.Claim {
-	return state.Claim{Namespace: c.Desired.Pod.Namespace, Name: vol.PersistentVolumeClaim.ClaimName}
+func (c Context) claim(vol podspec.Volume) state.Claim {
+	return state.Claim{Namespace: c.Desired.Pod.Namespace, Name: vol.Claim}
 }
 
 // mounter prepares one volume of the pod for mounting.
 type mounter struct {
 	Context
-	vol *v1.Volume
-	// at is the field path of the volume.
-	at string
-	// bound is the PersistentVolume of a claim; nil if there is none. readOnly is set if no container may change it.
-	bound    *podspec.HostVolume
-	readOnly bool
+	vol podspec.Volume
 }
 
 // find returns the mounter of the volume with this name.
 func (c Context) find(name string) (*mounter, error) {
-	vol, at := podspec.FindVolume(c.Desired.Pod, name)
-	if vol == nil {
+	vol, ok := podspec.VolumeNamed(c.Desired, name)
+	if !ok {
 		return nil, fmt.Errorf("pod %s/%s has no volume %q", c.Desired.Pod.Namespace, c.Desired.Pod.Name, name)
 	}
-	claim := vol.PersistentVolumeClaim
-	return &mounter{
-		Context: c, vol: c.Desired.Volume(vol), at: at,
-		bound: podspec.BoundTo(c.Desired, vol), readOnly: claim != nil && claim.ReadOnly,
-	}, nil
+	return &mounter{c, vol}, nil
 }
 
 // isLocal reports whether the volume is a local volume of the API server.
-func (m *mounter) isLocal() bool { return m.bound != nil && m.bound.Local }
+func (m *mounter) isLocal() bool { return m.vol.Bound != nil && m.vol.Bound.Local }
 
 func (m *mounter) path() (string, error) { return m.Path(m.vol) }
 
 // marker returns the file that marks the volume as complete.
 func (m *mounter) marker() (mark, error) {
-	path, err := m.Pod.VolumeMarker(pluginOf(m.vol), m.vol.Name)
+	path, err := m.Pod.VolumeMarker(pluginOf(m.vol.Volume), m.vol.Name)
 	return mark{m.Pod, path}, err
 }

@@ -175,7 +175,7 @@ func TestDataLinkThatWasTamperedWithIsReplaced(t *testing.T) {
 			now := filepath.Join(filepath.Dir(data), target)
 			remove(t, data)
 			plant(t, data, now, outside)
-			wanted, err := Wanted(c, "conf")
+			wanted, err := wantedOf(c, "conf")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +235,7 @@ func TestHostileContentIsNotRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			plant(t, dir)
-			wanted, err := Wanted(c, "conf")
+			wanted, err := wantedOf(c, "conf")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -26,7 +27,8 @@ type hostPathKind struct {
 	create func(path string) error
 }
 
-func hostPathKindOf(kind v1.HostPathType) (hostPathKind, bool) {
+// hostPathKindOf returns the type of a hostPath; false if it has none or an unknown one.
+func hostPathKindOf(source *v1.HostPathVolumeSource) (hostPathKind, bool) {
 	isSocket := func(m fs.FileMode) bool { return m&fs.ModeSocket != 0 }
 	isCharDevice := func(m fs.FileMode) bool { return m&fs.ModeCharDevice != 0 }
 	isBlockDevice := func(m fs.FileMode) bool { return m&fs.ModeDevice != 0 && m&fs.ModeCharDevice == 0 }
@@ -38,23 +40,57 @@ func hostPathKindOf(kind v1.HostPathType) (hostPathKind, bool) {
 		v1.HostPathSocket:            {isSocket, "a socket file", nil},
 		v1.HostPathCharDev:           {isCharDevice, "a character device", nil},
 		v1.HostPathBlockDev:          {isBlockDevice, "a block device", nil},
-	}[kind]
+	}[ptr.Deref(source.Type, v1.HostPathUnset)]
 	return found, ok
+}
+
+func (m *mounter) hostPathFault() error {
+	err := checkHostPath(m.vol)
+	if !errors.Is(err, fs.ErrNotExist) || !m.mayBeCreated() {
+		return err
+	}
+	if why := cannotCreate(m.vol.HostPath.Path); why != nil && creates(m.vol.HostPath) {
+		return fmt.Errorf("%s.hostPath: %w", m.vol.Path, why)
+	}
+	return nil
+}
+
+// mayBeCreated reports whether preparing the pod's volumes creates this path of the host.
+func (m *mounter) mayBeCreated() bool {
+	if creates(m.vol.HostPath) {
+		return true
+	}
+	path := filepath.Clean(m.vol.HostPath.Path)
+	for _, other := range podspec.MountedVolumes(m.Desired) {
+		if other.HostPath == nil || !creates(other.HostPath) {
+			continue
+		}
+		if made := filepath.Clean(other.HostPath.Path); made == path || strings.HasPrefix(made, path+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func creates(source *v1.HostPathVolumeSource) bool {
+	kind, _ := hostPathKindOf(source)
+	return kind.create != nil
 }
 
 // checkHostPath checks that a path of the host has its declared type. It follows links, because the path belongs to the
 // owner of the machine (kubelet: hostPathMounter).
-func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
+func checkHostPath(vol podspec.Volume) error {
+	source, at := vol.HostPath, vol.Path
 	if !filepath.IsAbs(source.Path) {
 		return fmt.Errorf("%s.hostPath.path: %q must be an absolute path", at, source.Path)
 	}
 	if slices.Contains(strings.Split(source.Path, "/"), "..") {
 		return fmt.Errorf("%s.hostPath.path: %q must not contain '..'", at, source.Path)
 	}
-	if podspec.HostPathType(source) == v1.HostPathUnset {
+	if ptr.Deref(source.Type, v1.HostPathUnset) == v1.HostPathUnset {
 		return nil
 	}
-	kind, ok := hostPathKindOf(podspec.HostPathType(source))
+	kind, ok := hostPathKindOf(source)
 	if !ok {
 		return fmt.Errorf("%s.hostPath.type: %q is not a type of hostPath", at, *source.Type)
 	}
@@ -69,6 +105,15 @@ func checkHostPath(source *v1.HostPathVolumeSource, at string) error {
 		return nil
 	}
 	return &model.KubeletError{Err: err, Text: text}
+}
+
+// RuntimeFault returns the reason why a runtime cannot mount a hostPath without a type. The runtime follows links, and
+// creates a directory if the path is missing (containerd: WithMounts). A hostPath with a type is checked by fault.
+func RuntimeFault(vol podspec.Volume) error {
+	if vol.HostPath == nil || vol.Bound != nil || ptr.Deref(vol.HostPath.Type, v1.HostPathUnset) != v1.HostPathUnset {
+		return nil
+	}
+	return cannotCreate(vol.HostPath.Path)
 }
 
 // cannotCreate returns the reason why a missing path of the host cannot be created with its parents. It returns nil if
@@ -123,16 +168,16 @@ func kernelTrees() []int64 {
 // prepareHostPath checks a hostPath, and creates it for the types DirectoryOrCreate and FileOrCreate. The path belongs
 // to the machine, so it stays when the pod is deleted. An existing path may go through any links. To create one, podctl
 // does not follow links of other users.
-func prepareHostPath(source *v1.HostPathVolumeSource, at string) error {
-	kind, _ := hostPathKindOf(podspec.HostPathType(source))
-	err := checkHostPath(source, at)
+func prepareHostPath(vol podspec.Volume) error {
+	kind, _ := hostPathKindOf(vol.HostPath)
+	err := checkHostPath(vol)
 	if kind.create == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := kind.create(source.Path); err != nil {
-		return fmt.Errorf("%s.hostPath: creating %s: %w", at, kind.what, err)
+	if err := kind.create(vol.HostPath.Path); err != nil {
+		return fmt.Errorf("%s.hostPath: creating %s: %w", vol.Path, kind.what, err)
 	}
-	return checkHostPath(source, at)
+	return checkHostPath(vol)
 }
 
 // createDirs creates a directory and its parents with mode 0755.
@@ -164,17 +209,17 @@ type localDir struct{ *mounter }
 // check checks that a local volume is a directory (kubelet: localVolumePlugin.getGlobalLocalPath). A kubelet also
 // formats and mounts block devices.
 func (m localDir) check() error {
-	if err := checkHostPath(m.vol.HostPath, m.at); err != nil {
+	if err := checkHostPath(m.vol); err != nil {
 		return err
 	}
-	info, err := os.Stat(m.bound.Path)
+	info, err := os.Stat(m.vol.Bound.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &noPathError{m.bound.Path}
+		return &noPathError{m.vol.Bound.Path}
 	case err != nil || info.IsDir():
 		return err
 	case info.Mode()&fs.ModeDevice != 0:
-		return fmt.Errorf("podctl cannot mount the device %q of a local volume, only a directory", m.bound.Path)
+		return fmt.Errorf("podctl cannot mount the device %q of a local volume, only a directory", m.vol.Bound.Path)
 	}
 	return errors.New("only directory and block device are supported")
 }
@@ -187,7 +232,7 @@ func (m localDir) prepare() error {
 	if err != nil || m.hasGroup() {
 		return err
 	}
-	dir, err := safefs.OpenDir(m.bound.Path)
+	dir, err := safefs.OpenDir(m.vol.Bound.Path)
 	if err != nil {
 		return err
 	}
@@ -197,9 +242,9 @@ func (m localDir) prepare() error {
 // hasGroup reports whether the directory has the group that it must have.
 func (m localDir) hasGroup() bool {
 	group := m.fsGroup()
-	if group == nil || m.readOnly {
+	if group == nil || m.vol.ReadOnly {
 		return true
 	}
-	info, err := os.Stat(m.bound.Path)
+	info, err := os.Stat(m.vol.Bound.Path)
 	return err == nil && groupOf(info) == *group
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // hostFiles creates one file of each type and returns their paths.
@@ -175,12 +177,12 @@ func TestPathsThatARuntimeCannotMount(t *testing.T) {
 		"/sys/kernel/none/x":                 "/sys/kernel belongs to the kernel",
 	} {
 		vol := hostPathVolume("v", path, "")
-		err := RuntimeFault(&vol)
+		err := RuntimeFault(podspec.Volume{Volume: &vol})
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 		vol = hostPathVolume("v", path, v1.HostPathSocket)
-		if err := RuntimeFault(&vol); err != nil {
+		if err := RuntimeFault(podspec.Volume{Volume: &vol}); err != nil {
 			t.Errorf("%s with a type: %v", path, err)
 		}
 	}

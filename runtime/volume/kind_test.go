@@ -34,7 +34,7 @@ func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
 				t.Errorf("pluginOf = %q, want %q", got, test.plugin)
 			}
 			c := Context{Pod: pod, Desired: &podspec.Desired{Pod: &v1.Pod{}}}
-			if got := ok(c.Path(vol)); got != test.path {
+			if got := ok(c.Path(podspec.Volume{Volume: vol})); got != test.path {
 				t.Errorf("Path = %q, want %q", got, test.path)
 			}
 		})
@@ -58,7 +58,7 @@ func TestVolumesThatPodctlCannotProvide(t *testing.T) {
 func TestUnknownVolume(t *testing.T) {
 	c := newContext(t, emptyDirVolume("tmp"))
 	_, _, diskErr := onDisk(c, "other")
-	_, wantedErr := Wanted(c, "other")
+	_, wantedErr := wantedOf(c, "other")
 	for what, err := range map[string]error{
 		"Prepare": Prepare(t.Context(), c, "other"), "onDisk": diskErr, "Wanted": wantedErr,
 	} {

@@ -104,7 +104,7 @@ func TestUnboundClaims(t *testing.T) {
 	d := *own.Desired
 	d.Owner = podspec.OwnerAPI
 	c.Desired = &d
-	if path, err := c.Path(&d.Pod.Spec.Volumes[0]); path != "" || err != nil {
+	if path, err := c.Path(podspec.Volumes(&d)[0]); path != "" || err != nil {
 		t.Errorf("%q %v", path, err)
 	}
 	if err := Prepare(t.Context(), c, "data"); err == nil {

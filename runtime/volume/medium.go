@@ -29,7 +29,7 @@ func (m *mounter) makeMedium() error {
 	if err != nil {
 		return err
 	}
-	kind := medium(m.vol)
+	kind := medium(m.vol.Volume)
 	if kind == v1.StorageMediumDefault {
 		if err = uncover(dir); err != nil {
 			return err

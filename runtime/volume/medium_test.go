@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 func limited(memory string) v1.ResourceRequirements {
@@ -52,7 +54,7 @@ func TestSizeOfAVolumeInMemory(t *testing.T) {
 			if test.pod != "" {
 				spec.Resources = new(limited(test.pod))
 			}
-			if got := (&mounter{Context: c, vol: &vol}).memorySize(); got != test.want {
+			if got := (&mounter{Context: c, vol: podspec.Volume{Volume: &vol}}).memorySize(); got != test.want {
 				t.Errorf("memorySize = %d, want %d", got, test.want)
 			}
 		})
@@ -61,7 +63,7 @@ func TestSizeOfAVolumeInMemory(t *testing.T) {
 
 func TestSecretsAreBoundedLikeMemory(t *testing.T) {
 	c := newContext(t, v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{Secret: secret()}})
-	if got := (&mounter{Context: c, vol: &c.Desired.Pod.Spec.Volumes[0]}).memorySize(); got != 64<<20 {
+	if got := (&mounter{Context: c, vol: podspec.Volumes(c.Desired)[0]}).memorySize(); got != 64<<20 {
 		t.Errorf("memorySize = %d, want the node's", got)
 	}
 }

@@ -31,17 +31,17 @@ func (m *mounter) prepare(ctx context.Context) error {
 	case m.isLocal():
 		return localDir{m}.prepare()
 	case vol.HostPath != nil:
-		return prepareHostPath(vol.HostPath, m.at)
+		return prepareHostPath(vol)
 	case vol.Image != nil:
 		return nil
 	case vol.PersistentVolumeClaim != nil:
 		return claimDir{m.Context, m.claim(vol)}.prepare(ctx)
 	case vol.EmptyDir != nil:
 		return m.prepareEmptyDir()
-	case HasContent(vol):
+	case HasContent(vol.Volume):
 		return m.prepareContent()
 	}
-	return &UnsupportedError{Path: m.at}
+	return &UnsupportedError{Path: m.vol.Path}
 }
 
 // prepareEmptyDir creates an empty directory. It does not change a complete one, whose owners and modes now belong to

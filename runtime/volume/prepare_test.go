@@ -23,6 +23,15 @@ func onDisk(c Context, name string) (digest string, prepared bool, err error) {
 	return m.onDisk(wanted)
 }
 
+// wantedOf returns the digest that the content of a volume should have.
+func wantedOf(c Context, name string) (string, error) {
+	m, err := c.find(name)
+	if err != nil {
+		return "", err
+	}
+	return Wanted(c, m.vol)
+}
+
 // faultOf returns the fault of a volume, as States does.
 func faultOf(c Context, name string) error {
 	m, err := c.find(name)
@@ -40,7 +49,7 @@ func wantPrepared(t *testing.T, c Context, name string) {
 	if err != nil || !prepared {
 		t.Fatalf("onDisk = %q, %v, %v; want prepared", digest, prepared, err)
 	}
-	wanted, err := Wanted(c, name)
+	wanted, err := wantedOf(c, name)
 	if err != nil || digest != wanted {
 		t.Errorf("digest %q, wanted %q (%v)", digest, wanted, err)
 	}
@@ -156,7 +165,7 @@ func TestConfigMapIsPreparedAndUpdated(t *testing.T) {
 	conf := c.Desired.Objects.ConfigMaps["conf"]
 	conf.Data = map[string]string{"a": "new", "c": "3"}
 	digest, prepared, err := onDisk(c, "conf")
-	if wanted, wantedErr := Wanted(c, "conf"); err != nil || wantedErr != nil || !prepared || digest == wanted {
+	if wanted, wantedErr := wantedOf(c, "conf"); err != nil || wantedErr != nil || !prepared || digest == wanted {
 		t.Fatalf("after a change: %q, %v, %v; wanted %q", digest, prepared, err, wanted)
 	}
 	if err := Prepare(t.Context(), c, "conf"); err != nil {
@@ -180,7 +189,7 @@ func TestContentBelongsToTheGroupOnDisk(t *testing.T) {
 	// An added group is detected, and a removed one too.
 	c.Desired.Pod.Spec.SecurityContext = nil
 	digest, prepared, err := onDisk(c, "conf")
-	if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
+	if wanted, _ := wantedOf(c, "conf"); err != nil || !prepared || digest == wanted {
 		t.Errorf("without the group: %q, %v, %v; wanted %q", digest, prepared, err, wanted)
 	}
 }
@@ -195,7 +204,7 @@ func TestLostLinkChangesTheDigest(t *testing.T) {
 	} {
 		tamper()
 		digest, prepared, err := onDisk(c, "conf")
-		if wanted, _ := Wanted(c, "conf"); err != nil || !prepared || digest == wanted {
+		if wanted, _ := wantedOf(c, "conf"); err != nil || !prepared || digest == wanted {
 			t.Errorf("%s: onDisk = %q, %v, %v; want a difference", name, digest, prepared, err)
 		}
 		if err := Prepare(t.Context(), c, "conf"); err != nil {
@@ -233,7 +242,7 @@ func TestTamperedContentChangesTheDigest(t *testing.T) {
 			if err := tamper(c.dir(t, "conf")); err != nil {
 				t.Fatal(err)
 			}
-			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == must(t)(Wanted(c, "conf")) {
+			if digest, prepared, err := onDisk(c, "conf"); err != nil || !prepared || digest == must(t)(wantedOf(c, "conf")) {
 				t.Errorf("%s: %q %v %v, want prepared with another digest", name, digest, prepared, err)
 			}
 			prepare(t, c, "conf")
@@ -278,7 +287,7 @@ func TestUnresolvedVolumeLeavesNothing(t *testing.T) {
 		t.Errorf("error %v, want an UnresolvedError with the kubelet's message", err)
 	}
 	wantGone(t, c.Pod.Dir())
-	if _, err := Wanted(c, "conf"); !errors.As(err, &unresolved) {
+	if _, err := wantedOf(c, "conf"); !errors.As(err, &unresolved) {
 		t.Errorf("Wanted: error %v, want an UnresolvedError", err)
 	}
 }
@@ -377,7 +386,7 @@ func TestOnDiskChangesNothing(t *testing.T) {
 		hostPathVolume("host", filepath.Join(t.TempDir(), "x"), v1.HostPathDirectoryOrCreate))
 	for _, name := range []string{"tmp", "conf", "host"} {
 		wantUnprepared(t, c, name)
-		if _, err := Wanted(c, name); err != nil {
+		if _, err := wantedOf(c, name); err != nil {
 			t.Error(err)
 		}
 	}

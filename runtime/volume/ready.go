@@ -31,7 +31,7 @@ func (m *mounter) ready() (bool, error) {
 	if err != nil || !info.IsDir() {
 		return false, safefs.IgnoreMissing(err)
 	}
-	if right, err := onMedium(dir, medium(m.vol)); err != nil || !right {
+	if right, err := onMedium(dir, medium(m.vol.Volume)); err != nil || !right {
 		return false, err
 	}
 	if !m.propagates() {

@@ -25,22 +25,14 @@ func RemoveAll(p state.Pod) error {
 // Reclaim unmounts and removes the volumes of a pod that has ended, and frees its range of ids (kubelet:
 // SyncTerminatedPod). Its other files, such as termination messages, stay. It is as careful as RemoveAll.
 func Reclaim(p state.Pod) error {
-	return removeEntries(p, func(name string) bool { return slices.Contains(reclaimed(p), name) })
-}
-
-// reclaimed returns the names in a pod's directory that Reclaim removes.
-func reclaimed(p state.Pod) []string {
-	return []string{
-		filepath.Base(p.Plugins()), filepath.Base(p.SubPaths()),
-		filepath.Base(p.Volumes()), filepath.Base(p.IDs().Path()),
-	}
+	return removeEntries(p, state.IsOfVolumes)
 }
 
 // Remain reports whether a pod has files that Reclaim removes, or may have.
 func Remain(p state.Pod) bool {
 	entries, err := entriesOf(p)
 	return err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
-		return slices.Contains(reclaimed(p), e.Name())
+		return state.IsOfVolumes(e.Name())
 	})
 }
 

@@ -92,7 +92,7 @@ func (c Context) prepareSubPath(container string, m *v1.VolumeMount, index int, 
 		return "", err
 	}
 	if base == "" {
-		return "", &UnsupportedError{Path: found.at}
+		return "", &UnsupportedError{Path: found.vol.Path}
 	}
 	target, err := c.Pod.SubPath(m.Name, container, index)
 	if err != nil {

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,8 +10,12 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Digest returns a digest of the paths, modes, owners and bytes of content. The digest of content from Secrets must not
@@ -34,7 +39,7 @@ const sha256Prefix = "sha256:"
 // try values until one matches. Therefore content from Secrets is digested with the machine's key; the names and modes
 // of files are not.
 func (m *mounter) digest(content map[string]File) string {
-	if !podspec.UsesSecret(m.vol) {
+	if !podspec.UsesSecret(m.vol.Volume) {
 		return Digest(content)
 	}
 	h := sha256.New()
@@ -46,11 +51,8 @@ func (m *mounter) digest(content map[string]File) string {
 
 // Wanted returns the digest that the volume's content should have now. It is empty if podctl does not write the
 // content.
-func Wanted(c Context, name string) (string, error) {
-	m, err := c.find(name)
-	if err != nil {
-		return "", err
-	}
+func Wanted(c Context, vol podspec.Volume) (string, error) {
+	m := &mounter{c, vol}
 	return m.wanted()
 }
 
@@ -82,10 +84,8 @@ type State struct {
 // States returns the states of the volumes that the pod uses, in manifest order. It changes nothing.
 func States(c Context) []State {
 	var all []State
-	for _, vol := range podspec.UsedVolumes(c.Desired.Pod) {
-		if m, err := c.find(vol.Name); err == nil {
-			all = append(all, stateOf(m))
-		}
+	for _, vol := range podspec.MountedVolumes(c.Desired) {
+		all = append(all, stateOf(&mounter{c, vol}))
 	}
 	return all
 }
@@ -97,8 +97,64 @@ func stateOf(m *mounter) State {
 	if digest, prepared, err := m.onDisk(wanted); err == nil {
 		s.Digest, s.Prepared = digest, prepared
 	}
-	s.Unfinished = HasContent(m.vol) && (contentErr != nil || s.Digest != wanted)
+	s.Unfinished = HasContent(m.vol.Volume) && (contentErr != nil || s.Digest != wanted)
 	return s
+}
+
+// fault returns the reason why the volume cannot be prepared, as far as podctl can see it without creating the volume.
+// Reasons are a host path of another type or one that cannot be created, an invalid name, files whose paths collide,
+// and huge pages that no container requests. A missing path that Prepare or another volume of the pod may create is not
+// a fault. A missing object is not a fault either, because it is reported for its reference. contentErr is the error of
+// the wanted content.
+func (m *mounter) fault(contentErr error) (err error) {
+	switch {
+	case m.isLocal():
+		err = localDir{m}.check()
+	case m.vol.HostPath != nil:
+		err = m.hostPathFault()
+	default:
+		err = m.ownFault(contentErr)
+	}
+	if err == nil || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	return prepareError(shownName(m, m.vol.Name), err)
+}
+
+func (m *mounter) ownFault(contentErr error) error {
+	if _, err := m.path(); err != nil {
+		return err
+	}
+	if kind := medium(m.vol.Volume); strings.HasPrefix(string(kind), string(v1.StorageMediumHugePages)) {
+		if _, err := pageSize(m.Desired.Pod, kind); err != nil {
+			return err
+		}
+	}
+	if errors.As(contentErr, new(*UnresolvedError)) {
+		return nil
+	}
+	return contentErr
+}
+
+// prepareError adds the phase of the kubelet's that fails, and the name of the volume.
+func prepareError(name string, err error) error {
+	phase := "MountVolume.SetUp failed"
+	if errors.As(err, new(*noPathError)) {
+		phase = "MountVolume.NewMounter initialization failed"
+	}
+	return &model.KubeletError{
+		Err:  fmt.Errorf("%s for volume %q: %w", phase, name, err),
+		Text: fmt.Sprintf("%s for volume %q : %s", phase, name, cmp.Or(model.KubeletText(err), err.Error())),
+	}
+}
+
+// shownName returns the name of a volume in messages. For a claim of the API server, it is that of the PersistentVolume
+// (kubelet: Spec.Name).
+func shownName(m *mounter, name string) string {
+	if m != nil && m.vol.Bound != nil && m.Desired.FromCluster() {
+		return m.vol.Bound.Name
+	}
+	return name
 }
 
 // onDisk reports whether the volume is prepared, and returns the digest of the content if podctl writes it. wanted is
@@ -109,17 +165,17 @@ func (m *mounter) onDisk(wanted string) (digest string, prepared bool, err error
 	case m.isLocal():
 		return "", localDir{m}.check() == nil && localDir{m}.hasGroup(), nil
 	case vol.HostPath != nil:
-		return "", checkHostPath(vol.HostPath, m.at) == nil, nil
+		return "", checkHostPath(vol) == nil, nil
 	case vol.Image != nil:
 		return "", true, nil
 	case vol.PersistentVolumeClaim != nil:
 		prepared, err = claimDir{m.Context, m.claim(vol)}.ready()
 		return "", prepared, err
-	case pluginOf(vol) == "":
-		return "", false, &UnsupportedError{Path: m.at}
+	case pluginOf(vol.Volume) == "":
+		return "", false, &UnsupportedError{Path: m.vol.Path}
 	}
 	prepared, err = m.ready()
-	if err != nil || !prepared || !HasContent(m.vol) {
+	if err != nil || !prepared || !HasContent(m.vol.Volume) {
 		return "", prepared, err
 	}
 	digest, err = m.read()
