@@ -23,7 +23,6 @@ import (
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
-	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/proof"
 	"github.com/podctl/podctl/runtime/snapshot"
 	"github.com/podctl/podctl/runtime/state"
@@ -250,47 +249,4 @@ func resolveInFlight(s *snapshot.Pod) {
 		}
 	}
 	j.InFlight = nil
-}
-
-// Input observes a pod and returns the input of a plan, and its snapshot. It returns an error for a pod that was
-// applied to another runtime. The pod gets the current stored objects that its manifest does not contain. If an edit is
-// not admitted, the input is for the version that keeps running.
-func (o *Observer) Input(
-	ctx context.Context, ref model.PodRef, desired *podspec.Desired, opts plan.Options,
-) (*plan.Input, *snapshot.Pod, error) {
-	desired, err := o.withObjects(ctx, desired)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := o.Observe(ctx, ref, desired)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err = o.checkEndpoint(ctx, ref, s); err != nil {
-		return nil, nil, err
-	}
-	in := s.Input(ref, desired, opts)
-	if desired != nil && len(desired.Pod.Spec.ReadinessGates) > 0 {
-		o.addConditions(ctx, in)
-	}
-	if !in.NeedsAdmission() {
-		return in, s, nil
-	}
-	if in.Observed.Others, err = o.Others(ref); err != nil {
-		return nil, nil, err
-	}
-	hold, kept := in.Refused()
-	if hold == nil {
-		return in, s, nil
-	}
-	opts.Admission, opts.Refused = nil, hold
-	return o.Input(ctx, ref, kept, opts)
-}
-
-// addConditions adds the conditions of a pod of the API server in the API. A plan depends on them only if the pod has
-// readiness gates.
-func (o *Observer) addConditions(ctx context.Context, in *plan.Input) {
-	if o.Conditions != nil && in.Cluster != nil {
-		in.Cluster.Conditions = o.Conditions(ctx, in.Desired.Pod.UID)
-	}
 }
