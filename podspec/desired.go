@@ -34,8 +34,8 @@ type Desired struct {
 	Unread map[ObjectName]UnreadError `json:"-"`
 	// Redacted is set if digests replace the values of Secrets.
 	Redacted bool `json:"redacted,omitempty"`
-	// MemorySecrets is set for a pod of the API server if no value of a Secret or token may be on disk: its checkpoint is
-	// redacted.
+	// MemorySecrets is set for a pod of the API server if no value of a Secret or token may be on disk: its
+	// checkpoint is redacted.
 	MemorySecrets bool `json:"memorySecrets,omitempty"`
 	// Stored is set if this is podctl's copy of the manifest that was applied last. It is valid until another manifest
 	// is applied.
@@ -188,8 +188,8 @@ func (d *Desired) RestartedAt() time.Time {
 	return time.Time{}
 }
 
-// WithResources returns a pod with the resources of an earlier version, for each container that both have and for the pod
-// as a whole (kubelet: updatePodFromAllocation). It returns d if none differs.
+// WithResources returns a pod with the resources of an earlier version, for each container that both have and for the
+// pod as a whole (kubelet: updatePodFromAllocation). It returns d if none differs.
 func WithResources(d *Desired, earlier *v1.Pod) *Desired {
 	with := *d
 	with.memo = nil

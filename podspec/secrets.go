@@ -33,16 +33,6 @@ func Reveal(d *Desired, secrets map[string]*v1.Secret) bool {
 	return true
 }
 
-// InMemory returns the pod with MemorySecrets set as given.
-func InMemory(d *Desired, is bool) *Desired {
-	if is == d.MemorySecrets {
-		return d
-	}
-	other := *d
-	other.MemorySecrets = is
-	return &other
-}
-
 // KnowsSecrets reports whether the pod has the values of all its Secrets. It is false without a pod.
 func KnowsSecrets(d *Desired) bool {
 	if d == nil || d.Rebuilt || d.MemorySecrets && d.Redacted {

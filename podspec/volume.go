@@ -11,8 +11,8 @@ import (
 
 // Volume is a volume of a pod together with what its claim is bound to.
 type Volume struct {
-	// Volume is the volume as it is mounted. A claim that is bound to a path of the host is a hostPath. An unbound claim
-	// of the API server has no source, because it is not one of podctl's own.
+	// Volume is the volume as it is mounted. A claim that is bound to a path of the host is a hostPath. An unbound
+	// claim of the API server has no source, because it is not one of podctl's own.
 	*v1.Volume
 	// Path is the field path of the volume in the manifest.
 	Path string

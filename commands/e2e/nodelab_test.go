@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -94,7 +95,7 @@ func (l *nodeLab) start(flags ...string) {
 func (l *nodeLab) close() {
 	l.t.Helper()
 	if l.cmd != nil && l.cmd.Process.Kill() == nil {
-		<-l.exited
+		<-l.exited //nolint:errcheck // it was killed
 	}
 	l.crashLab.close()
 }
@@ -166,8 +167,10 @@ func (l *nodeLab) onDisk(texts ...string) (found []string) {
 	for _, root := range []string{l.stateDir, l.logRoot, l.source(), "/run"} {
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			switch {
+			case errors.Is(err, fs.ErrNotExist): // It has just been removed.
+				return nil
 			case err != nil:
-				return nil // It has just been removed.
+				return err
 			case slices.Contains(skipped, path):
 				return fs.SkipDir
 			case !entry.Type().IsRegular():

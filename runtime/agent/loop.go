@@ -106,6 +106,21 @@ func (a *Agent) drain() {
 	a.probes.goroutines.Wait()
 }
 
+// handleEndPass handles the result of a pass that ends a pod for good.
+func handleEndPass(a *Agent, now time.Time, p *passResult) {
+	uid, result := p.pass.Ref.UID, p.result()
+	a.workers.Done(now, uid, result)
+	if !result.Failed {
+		// No container runs any more (kubelet: SyncTerminatingPod).
+		a.probes.forget(uid)
+	}
+	if result.Ended {
+		a.admitter.wakeWaiting(now)
+	}
+	// Only the disk shows how far the pass came.
+	a.reader.readOne(uid)
+}
+
 // handlePass handles the result of a pass.
 func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	uid, now := p.pass.Ref.UID, a.now()
@@ -138,17 +153,7 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 			a.handleEnd(ctx, p)
 		}
 	case p.pass.Kind == podworkers.End:
-		result := p.result()
-		a.workers.Done(now, uid, result)
-		if !result.Failed {
-			// No container runs any more (kubelet: SyncTerminatingPod).
-			a.probes.forget(uid)
-		}
-		if result.Ended {
-			a.admitter.wakeWaiting(now)
-		}
-		// Only the disk shows how far the pass came.
-		a.reader.readOne(uid)
+		handleEndPass(a, now, p)
 	case p.pass.Kind == podworkers.Stop:
 		a.workers.Done(now, uid, p.result())
 	default:

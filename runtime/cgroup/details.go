@@ -14,8 +14,8 @@ type Details struct {
 
 	// User and System are processor times since the cgroup was created.
 	User, System *uint64
-	// Shares is the weight of the processor in the terms of version 1. Period and Quota are in microseconds; Quota is nil
-	// without a limit. The counts of periods exist only with a limit.
+	// Shares is the weight of the processor in the terms of version 1. Period and Quota are in microseconds; Quota is
+	// nil without a limit. The counts of periods exist only with a limit.
 	Shares, Period, Quota                        *uint64
 	Periods, ThrottledPeriods, ThrottledTime     *uint64
 	BurstPeriods, BurstTime                      *uint64

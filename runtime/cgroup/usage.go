@@ -28,7 +28,8 @@ type Usage struct {
 	CPUPressure, MemoryPressure, IOPressure *Pressure
 }
 
-// Pressure is the time in which some of the tasks of a cgroup waited for a resource, and the time in which all did (PSI).
+// Pressure is the time in which some of the tasks of a cgroup waited for a resource, and the time in which all did
+// (PSI).
 type Pressure struct{ Some, Full Stall }
 
 // Stall is a time of waiting: the total in microseconds, and averages of 10, 60 and 300 seconds in percent.

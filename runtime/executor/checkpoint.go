@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
@@ -107,20 +108,10 @@ func (x *checkpointer) beginSync() error {
 	isSame := before != nil && c.Applied.SameAs(x.desired) && slices.Equal(c.Applied.Shared, x.desired.Shared) &&
 		(!x.desired.FromCluster() || before.Generation == x.desired.Pod.Generation)
 	if isSame && c.Deletion == nil {
-		// The plan and --all compare with the file that was applied last, even if an earlier file has the same content.
-		// podctl's own copy may be older than the set that the pod now belongs to.
-		set := x.desired.Set
-		if x.desired.Stored {
-			set = c.Applied.Set
-		}
+		address, set := x.client.Endpoint.Address, setOf(c.Applied, x.desired)
 		moved := c.Source != x.desired.Source || c.Applied.Owner != x.desired.Owner || c.Applied.Set != set
-		if c.Applied.Redacted || c.Applied.MemorySecrets != x.desired.MemorySecrets {
-			// The values of its Secrets are known again, or may be on disk again.
-			c.Applied.Objects, c.Applied.Redacted = x.desired.Objects, x.desired.Redacted
-			c.Applied.MemorySecrets, moved = x.desired.MemorySecrets, true
-		}
-		address := x.client.Endpoint.Address
-		if starts || adopted || judged || evicted || ends || moved || moves(x.checkpoint, address, x.snapshot) {
+		if updateSecrets(c.Applied, x.desired) || starts || adopted || judged || evicted || ends || moved ||
+			moves(x.checkpoint, address, x.snapshot) {
 			c.Endpoint, c.Source = address, x.desired.Source
 			c.Applied.Owner, c.Applied.Set = x.desired.Owner, set
 			// Written even without a change: this shows that there is disk space for the results of the pass.
@@ -140,6 +131,27 @@ func (x *checkpointer) beginSync() error {
 		c.Backoffs = map[string]model.Backoff{}
 	}
 	return x.write()
+}
+
+// setOf returns the set of a pod that has been applied before. The plan and --all compare with the file that was applied
+// last, even if an earlier file has the same content. podctl's own copy may be older than the set that the pod now
+// belongs to.
+func setOf(applied, desired *podspec.Desired) string {
+	if desired.Stored {
+		return applied.Set
+	}
+	return desired.Set
+}
+
+// updateSecrets updates the Secrets of a manifest that has been applied before, and reports whether it did. Their
+// values may be known again, or may be on disk again.
+func updateSecrets(applied, desired *podspec.Desired) bool {
+	if !applied.Redacted && applied.MemorySecrets == desired.MemorySecrets {
+		return false
+	}
+	applied.Objects, applied.Redacted = desired.Objects, desired.Redacted
+	applied.MemorySecrets = desired.MemorySecrets
+	return true
 }
 
 // firstStart returns when a pod without a record started: with its oldest sandbox if there is one, as for a pod that a

@@ -9,8 +9,8 @@ import (
 
 // Measures serves what the node, its pods and containers use. *stats.Meter implements it.
 type Measures interface {
-	// Summary returns the document of /stats/summary, and CPUAndMemory the same without the files of pods. They must not
-	// be changed.
+	// Summary returns the document of /stats/summary, and CPUAndMemory the same without the files of pods. They must
+	// not be changed.
 	Summary(ctx context.Context) (*statsapi.Summary, error)
 	CPUAndMemory(ctx context.Context) (*statsapi.Summary, error)
 	// ResourceMetrics and ContainerMetrics serve /metrics/resource and /metrics/cadvisor.

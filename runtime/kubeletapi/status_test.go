@@ -80,7 +80,7 @@ func TestPathsAndMethods(t *testing.T) {
 	agent, m, _ := web(t)
 	s := serve(t, agent, m)
 	for request, want := range map[[2]string]int{
-		{"GET", "/"}: http.StatusNotFound, {"GET", "/logs/"}: http.StatusNotFound, {"GET", "/containerLogs/ns/web"}: http.StatusNotFound,
+		{"GET", "/"}: http.StatusNotFound, {"GET", "/logs/"}: http.StatusMethodNotAllowed, {"GET", "/containerLogs/ns/web"}: http.StatusNotFound,
 		{"POST", "/pods"}: http.StatusMethodNotAllowed, {"GET", "/run/ns/web/app"}: http.StatusMethodNotAllowed,
 		{"PUT", "/exec/ns/web/app"}: http.StatusMethodNotAllowed, {"POST", "/containerLogs/ns/web/app"}: http.StatusMethodNotAllowed,
 	} {

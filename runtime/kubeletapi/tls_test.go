@@ -55,10 +55,10 @@ func TestProtocol(t *testing.T) {
 		}
 		client.InsecureSkipVerify = true
 		go func() {
-			_ = server.Handshake() // The client has the same result.
+			_ = server.HandshakeContext(t.Context()) // The client has the same result.
 			_ = ours.Close()
 		}()
-		if err = tls.Client(theirs, client).Handshake(); (err != nil) != c.refused {
+		if err = tls.Client(theirs, client).HandshakeContext(t.Context()); (err != nil) != c.refused {
 			t.Errorf("%s: %v", name, err)
 		}
 		_ = theirs.Close()

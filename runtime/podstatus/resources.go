@@ -18,8 +18,8 @@ const (
 )
 
 // addResources adds the allowed and the effective resources of a container, its user and its mounts (kubelet:
-// convertToAPIContainerStatuses). The allowed resources of a pod of the API server are those of its manifest, also while
-// a resize is in progress.
+// convertToAPIContainerStatuses). The allowed resources of a pod of the API server are those of its manifest, also
+// while a resize is in progress.
 func (r *reporter) addResources(s *v1.ContainerStatus, ref podspec.ContainerRef) {
 	s.VolumeMounts = r.volumeMounts(ref.Container)
 	c := r.newestStarted(ref.Name)

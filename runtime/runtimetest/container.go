@@ -196,7 +196,8 @@ func (s *runtimeService) ListContainers(
 	return reply, nil
 }
 
-// ListContainerStats returns containers with the size of their writable layers. Those that run have no usage of cpu, and that of UseMemory.
+// ListContainerStats returns containers with the size of their writable layers. Those that run have no usage of cpu,
+// and that of UseMemory.
 func (s *runtimeService) ListContainerStats(
 	_ context.Context, r *runtimeapi.ListContainerStatsRequest,
 ) (*runtimeapi.ListContainerStatsResponse, error) {

@@ -204,7 +204,8 @@ func (s *Pod) volumesOf(desired *podspec.Desired) map[string]model.Volume {
 		case err != nil:
 			volumes[vol.Name] = model.Volume{}
 			continue
-		case podspec.UsesSecret(vol.Volume) && (desired.Redacted || digest.Compare(have.Digest, wanted) == digest.Unknown):
+		case podspec.UsesSecret(vol.Volume) &&
+			(desired.Redacted || digest.Compare(have.Digest, wanted) == digest.Unknown):
 			wanted = have.Digest
 		}
 		volumes[vol.Name] = model.Volume{Prepared: have.Prepared, Digest: have.Digest, Wanted: wanted}

@@ -15,7 +15,7 @@ import (
 // ContainerMetrics serves the metrics of cAdvisor, with its names and labels (kubelet: /metrics/cadvisor). Each cgroup
 // of pods has its own: the tops, the pods, their sandboxes and their containers.
 func (m *Meter) ContainerMetrics() http.Handler {
-	return m.handler(true, func(e *exposition, now *measurement) {
+	return m.handler(detailed, func(e *exposition, now *measurement) {
 		e.machine(m)
 		for i := range now.groups {
 			if g := &now.groups[i]; g.path != "" {
@@ -130,8 +130,10 @@ func memoryMetrics() []detailMetric {
 			func(d *cgroup.Details) *uint64 { return d.KernelMemory }),
 		size("max_usage_bytes", "Maximum memory usage recorded in bytes",
 			func(d *cgroup.Details) *uint64 { return d.MaxMemory }),
-		{counter("container_memory_failcnt", "Number of memory usage hits limits", labelsOf()...), 1, false,
-			func(d *cgroup.Details) *uint64 { return d.MemoryFailures }},
+		{
+			counter("container_memory_failcnt", "Number of memory usage hits limits", labelsOf()...), 1, false,
+			func(d *cgroup.Details) *uint64 { return d.MemoryFailures },
+		},
 		{counter("container_oom_events_total", "Count of out of memory events observed for the container",
 			labelsOf()...), 1, false, orZero(func(d *cgroup.Details) *uint64 { return d.OOM })},
 		limit("limit_bytes", "Memory limit for the container.", func(d *cgroup.Details) *uint64 { return d.Limit }),
@@ -252,7 +254,10 @@ func (e *exposition) network(g *group, at metav1.Time) {
 			{"receive_errors_total", "Cumulative count of errors encountered while receiving", one.rx.errors},
 			{"transmit_bytes_total", "Cumulative count of bytes transmitted", one.tx.bytes},
 			{"transmit_packets_total", "Cumulative count of packets transmitted", one.tx.packets},
-			{"transmit_packets_dropped_total", "Cumulative count of packets dropped while transmitting", one.tx.dropped},
+			{
+				"transmit_packets_dropped_total", "Cumulative count of packets dropped while transmitting",
+				one.tx.dropped,
+			},
 			{"transmit_errors_total", "Cumulative count of errors encountered while transmitting", one.tx.errors},
 		} {
 			e.send(counter("container_network_"+m.name, m.help, labelsOf("interface")...), at, &m.value, 1,

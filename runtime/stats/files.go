@@ -37,8 +37,8 @@ type Used struct{ Bytes, Inodes uint64 }
 const (
 	// filesFreshFor is how long a measurement of files is used (kubelet: volumeStatsAggPeriod).
 	filesFreshFor = time.Minute
-	// filesPatience is how long a request waits for files. A volume can have millions of them. The next request gets what
-	// this one did not wait for.
+	// filesPatience is how long a request waits for files. A volume can have millions of them. The next request gets
+	// what this one did not wait for.
 	filesPatience = 2 * time.Second
 )
 

@@ -25,7 +25,8 @@ func (m *Meter) node(disks *Disks, devices []device) statsapi.NodeStats {
 	n := statsapi.NodeStats{
 		NodeName: m.NodeName, StartTime: metav1.NewTime(m.Booted),
 		CPU: cpuOf(&all, at), Memory: memoryOf(&all, at), IO: ioOf(&all, at), Swap: nodeSwap(&all, at),
-		Fs: disks.node(at), Runtime: disks.runtime(at), Rlimit: rlimitOf(at), Network: networkOf(devices, machineDefault(), at),
+		Fs: disks.node(at), Runtime: disks.runtime(at), Rlimit: rlimitOf(at),
+		Network: networkOf(devices, machineDefault(), at),
 	}
 	pods, _ := m.Groups.Usage(criconfig.CgroupOfPods(m.Node()))
 	if pods.Limit == nil {
@@ -140,8 +141,8 @@ func (m *Meter) container(g *group, known *runtimeapi.ContainerStats, disks *Dis
 	return s
 }
 
-// imageOf returns the image of a container as the pod names it; that of the runtime if the pod has no such container any
-// more. The runtime may only know its digest.
+// imageOf returns the image of a container as the pod names it; that of the runtime if the pod has no such container
+// any more. The runtime may only know its digest.
 func imageOf(pod *v1.Pod, c *runtimeapi.Container) string {
 	for _, ref := range podspec.Containers(pod) {
 		if ref.Name == c.GetMetadata().GetName() {
@@ -173,7 +174,10 @@ func (g *group) child(children []string, id string) group {
 
 // topGroups returns the cgroups above those of pods. The topmost one has the interfaces of the machine.
 func topGroups(n criconfig.Node, booted, started time.Time) []group {
-	groups := []group{{path: "/", started: booted, devices: devicesOf(os.Getpid())}, {path: criconfig.CgroupOfPods(n), started: started}}
+	groups := []group{
+		{path: "/", started: booted, devices: devicesOf(os.Getpid())},
+		{path: criconfig.CgroupOfPods(n), started: started},
+	}
 	for _, tier := range criconfig.CgroupTiers(n) {
 		groups = append(groups, group{path: tier, started: started})
 	}

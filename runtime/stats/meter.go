@@ -89,7 +89,7 @@ func New(s Settings) *Meter { return &Meter{Settings: s, slot: make(chan struct{
 // CPUAndMemory returns the usage of the node, its pods and their running containers, without the files of pods. It must
 // not be changed.
 func (m *Meter) CPUAndMemory(ctx context.Context) (*statsapi.Summary, error) {
-	now, err := m.measured(ctx, false)
+	now, err := m.measured(ctx, usage)
 	if err != nil {
 		return nil, err
 	}
@@ -98,15 +98,24 @@ func (m *Meter) CPUAndMemory(ctx context.Context) (*statsapi.Summary, error) {
 
 // Summary returns the same as CPUAndMemory, with the files of pods.
 func (m *Meter) Summary(ctx context.Context) (*statsapi.Summary, error) {
-	now, err := m.measured(ctx, false)
+	now, err := m.measured(ctx, usage)
 	if err != nil {
 		return nil, err
 	}
 	return withFiles(now.summary, m.files.look(ctx, m, now)), nil
 }
 
-// measured returns a measurement that is not older than freshFor, with details if they are wanted.
-func (m *Meter) measured(ctx context.Context, detailed bool) (*measurement, error) {
+// extent is what a measurement contains.
+type extent int
+
+const (
+	// usage is what the summary and metrics-server need, detailed also what cAdvisor shows.
+	usage extent = iota
+	detailed
+)
+
+// measured returns a measurement that is not older than freshFor.
+func (m *Meter) measured(ctx context.Context, wanted extent) (*measurement, error) {
 	select {
 	case m.slot <- struct{}{}:
 		defer func() { <-m.slot }()
@@ -121,7 +130,7 @@ func (m *Meter) measured(ctx context.Context, detailed bool) (*measurement, erro
 		m.before = addRates(latest.summary, m.before)
 		m.latest = latest
 	}
-	if detailed && m.latest.details == nil {
+	if wanted == detailed && m.latest.details == nil {
 		m.latest.details = m.detail(m.latest.groups)
 	}
 	return m.latest, nil

@@ -13,13 +13,13 @@ import (
 // ResourceMetrics serves the metrics that metrics-server reads (kubelet: /metrics/resource). Values have the time of
 // their measurement.
 func (m *Meter) ResourceMetrics() http.Handler {
-	return m.handler(false, (*exposition).resources, func(e *exposition) { e.fail("resource") })
+	return m.handler(usage, (*exposition).resources, func(e *exposition) { e.fail("resource") })
 }
 
 // handler serves the metrics of a measurement. Without one, it serves only that there was an error.
-func (m *Meter) handler(detailed bool, do func(*exposition, *measurement), fail func(*exposition)) http.Handler {
+func (m *Meter) handler(wanted extent, do func(*exposition, *measurement), fail func(*exposition)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		now, err := m.measured(r.Context(), detailed)
+		now, err := m.measured(r.Context(), wanted)
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(collector(func(ch chan<- prometheus.Metric) {
 			if e := (&exposition{ch}); err != nil {
@@ -97,7 +97,8 @@ func (e *exposition) resources(now *measurement) {
 		"container", "pod", "namespace")
 	container := &subject{"container", []string{"container", "pod", "namespace"}}
 	limit := gauge("container_swap_limit_bytes",
-		"Current amount of the container swap limit in bytes. Reported only on non-windows systems", container.labels...)
+		"Current amount of the container swap limit in bytes. Reported only on non-windows systems",
+		container.labels...)
 	whole := &subject{"pod", []string{"pod", "namespace"}}
 	for i := range s.Pods {
 		pod := &s.Pods[i]
@@ -107,7 +108,8 @@ func (e *exposition) resources(now *measurement) {
 			e.sendFloat(start, metav1.Time{}, float64(one.StartTime.UnixNano())/seconds, labels...)
 			e.usage(container, one.CPU, one.Memory, one.Swap, labels...)
 			if one.Swap != nil && one.Swap.SwapAvailableBytes != nil {
-				e.send(limit, one.Swap.Time, new(*one.Swap.SwapAvailableBytes+*one.Swap.SwapUsageBytes), bytes, labels...)
+				whole := *one.Swap.SwapAvailableBytes + *one.Swap.SwapUsageBytes
+				e.send(limit, one.Swap.Time, &whole, bytes, labels...)
 			}
 		}
 		e.usage(whole, pod.CPU, pod.Memory, pod.Swap, pod.PodRef.Name, pod.PodRef.Namespace)

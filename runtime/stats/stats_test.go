@@ -189,7 +189,7 @@ func TestSummary(t *testing.T) {
 		t.Errorf("%+v %v", s, err)
 	}
 	l.now = l.now.Add(time.Minute)
-	if s, err = m.Summary(t.Context()); err != nil || l.walks != 2 {
+	if _, err = m.Summary(t.Context()); err != nil || l.walks != 2 {
 		t.Errorf("%d walks after a minute, %v", l.walks, err)
 	}
 	l.now, l.fails = l.now.Add(time.Minute), errors.New("down")

@@ -17,14 +17,18 @@ func measuredPods() []measuredPod {
 	return []measuredPod{
 		{"full", object{
 			"volumes": []object{
-				{"name": "data", "emptyDir": object{}}, {"name": "memory", "emptyDir": object{"medium": "Memory"}},
-				{"name": "texts", "configMap": object{"name": "texts"}}, {"name": "host", "hostPath": object{"path": "/var/tmp"}},
+				{"name": "data", "emptyDir": object{}},
+				{"name": "memory", "emptyDir": object{"medium": "Memory"}},
+				{"name": "texts", "configMap": object{"name": "texts"}},
+				{"name": "host", "hostPath": object{"path": "/var/tmp"}},
 				{"name": "self", "downwardAPI": object{"items": []object{
 					{"path": "name", "fieldRef": object{"fieldPath": "metadata.name"}},
 				}}},
 			},
-			"initContainers": []object{{"name": "first", "image": firstImage, "args": []string{"write", "/data/x", "yes"},
-				"volumeMounts": []object{{"name": "data", "mountPath": "/data"}}}},
+			"initContainers": []object{{
+				"name": "first", "image": firstImage, "args": []string{"write", "/data/x", "yes"},
+				"volumeMounts": []object{{"name": "data", "mountPath": "/data"}},
+			}},
 			"containers": []object{
 				{
 					"name": "main", "image": firstImage, "args": []string{"serve", "--http", ":8080"},
@@ -34,8 +38,10 @@ func measuredPods() []measuredPod {
 					"livenessProbe":  object{"httpGet": object{"path": "/healthz", "port": 8080}, "periodSeconds": 1},
 					"readinessProbe": object{"httpGet": object{"path": "/readyz", "port": 8080}, "periodSeconds": 1},
 					"volumeMounts": []object{
-						{"name": "data", "mountPath": "/data"}, {"name": "memory", "mountPath": "/memory"},
-						{"name": "texts", "mountPath": "/texts"}, {"name": "host", "mountPath": "/host"},
+						{"name": "data", "mountPath": "/data"},
+						{"name": "memory", "mountPath": "/memory"},
+						{"name": "texts", "mountPath": "/texts"},
+						{"name": "host", "mountPath": "/host"},
 						{"name": "self", "mountPath": "/self"},
 					},
 				},

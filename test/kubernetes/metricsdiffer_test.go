@@ -71,7 +71,12 @@ func matchesText(pattern, text string) bool {
 func itemsOf(t *testing.T, path, text string) map[string]bool {
 	t.Helper()
 	if path != "/stats/summary" {
-		return seriesOf(text, path != "/metrics")
+		if path == "/metrics" {
+			return seriesOf(text, func(name, _ string) string { return name })
+		}
+		return seriesOf(text, func(name, value string) string {
+			return name + "=" + idText.ReplaceAllString(uidText.ReplaceAllString(value, "UID"), "ID")
+		})
 	}
 	var summary map[string]any
 	if err := json.Unmarshal([]byte(text), &summary); err != nil {
@@ -98,9 +103,8 @@ var (
 	idText  = regexp.MustCompile(`[0-9a-f]{64}`)
 )
 
-// seriesOf returns the types of metrics and the labels of each series. With values, it also returns the labels' values,
-// and whether samples have a time. Buckets of a histogram count as one.
-func seriesOf(text string, values bool) map[string]bool {
+// seriesOf returns the types of metrics and the labels of each series. Buckets of a histogram count as one.
+func seriesOf(text string, label func(name, value string) string) map[string]bool {
 	items := map[string]bool{}
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -118,19 +122,14 @@ func seriesOf(text string, values bool) map[string]bool {
 		}
 		var labels []string
 		for _, pair := range labelPair.FindAllStringSubmatch(m[2], -1) {
-			label := pair[1]
-			if label == "le" {
-				continue
+			if pair[1] != "le" {
+				labels = append(labels, label(pair[1], pair[2]))
 			}
-			if values {
-				label += "=" + idText.ReplaceAllString(uidText.ReplaceAllString(pair[2], "UID"), "ID")
-			}
-			labels = append(labels, label)
 		}
 		slices.Sort(labels)
 		labels = withoutSandboxImage(labels, items)
 		item := m[1] + "{" + strings.Join(labels, ",") + "}"
-		if values && m[4] != "" {
+		if m[4] != "" {
 			item += " with a time"
 		}
 		// Whether the first probe comes before the container listens differs from run to run.

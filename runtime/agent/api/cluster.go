@@ -26,8 +26,8 @@ type Server struct {
 	// Since is when this state began. It is zero before the first result of a request.
 	Since time.Time `json:"since,omitzero"`
 	Error string    `json:"error,omitempty"`
-	// Refusal is why the node does not use the API server although it responds: it is that of another cluster, or it does
-	// not send the pods of the node.
+	// Refusal is why the node does not use the API server although it responds: it is that of another cluster, or it
+	// does not send the pods of the node.
 	Refusal string `json:"refusal,omitempty"`
 	// LastList is when the pods of the node were listed last. The watch reports changes after that.
 	LastList time.Time `json:"lastList,omitzero"`

@@ -168,23 +168,27 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 func (m *Metrics) Handler() http.Handler { return serve(m.shown) }
 
 // ProbesHandler serves the metrics of probes only, and OthersHandler all others: a kubelet has them under two paths.
-func (m *Metrics) ProbesHandler() http.Handler { return serve(m.selected(true)) }
+func (m *Metrics) ProbesHandler() http.Handler { return serve(m.selected(isProbeMetric)) }
 
 // OthersHandler serves all metrics but those of probes.
-func (m *Metrics) OthersHandler() http.Handler { return serve(m.selected(false)) }
+func (m *Metrics) OthersHandler() http.Handler { return serve(m.Others()) }
 
 // Others gathers all metrics but those of probes.
-func (m *Metrics) Others() prometheus.Gatherer { return m.selected(false) }
+func (m *Metrics) Others() prometheus.Gatherer {
+	return m.selected(func(name string) bool { return !strings.HasPrefix(name, prober+"_") })
+}
 
-// selected gathers the metrics of probes with the start of the process, or all but those of probes.
-func (m *Metrics) selected(probes bool) prometheus.Gatherer {
+// isProbeMetric reports whether a metric is one of probes or the start of the process.
+func isProbeMetric(name string) bool {
+	return strings.HasPrefix(name, prober+"_") || name == "process_start_time_seconds"
+}
+
+// selected gathers the metrics with the wanted names.
+func (m *Metrics) selected(wanted func(name string) bool) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families, err := m.shown.Gather()
 		return slices.DeleteFunc(slices.Clone(families), func(f *dto.MetricFamily) bool {
-			if probes && f.GetName() == "process_start_time_seconds" {
-				return false
-			}
-			return strings.HasPrefix(f.GetName(), prober+"_") != probes
+			return !wanted(f.GetName())
 		}), err
 	})
 }

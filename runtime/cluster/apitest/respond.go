@@ -12,7 +12,8 @@ import (
 func Respond(code int, contentType string, body []byte) *rest.Config {
 	return &rest.Config{Host: "http://api.test", QPS: -1, Transport: answer(func(r *http.Request) *http.Response {
 		return &http.Response{
-			StatusCode: code, Status: http.StatusText(code), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+			StatusCode: code, Status: http.StatusText(code),
+			Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 			Header: http.Header{"Content-Type": {contentType}}, Body: io.NopCloser(bytes.NewReader(body)),
 			ContentLength: int64(len(body)),
 		}

@@ -38,8 +38,8 @@ type Watcher struct {
 	Refusal func(reason string) error
 	// Confirm is called before each read. Its error is that of the read. If nil, any server counts.
 	Confirm func(ctx context.Context) error
-	// InUse reports whether a pod other than that of a key uses the claim of the key on this machine. Turn is locked while
-	// InUse is called and until its pod uses the claim, so that only one of several pods gets it.
+	// InUse reports whether a pod other than that of a key uses the claim of the key on this machine. Turn is locked
+	// while InUse is called and until its pod uses the claim, so that only one of several pods gets it.
 	InUse func(state.ObjectKey) bool
 	Turn  *sync.Mutex
 }

@@ -34,8 +34,8 @@ type Guard struct {
 	Settings
 
 	// mu guards the record and the following fields. confirmed is when the connection began on which the last check
-	// succeeded. other is set if the last check has found another cluster, waiting if it has found an API server that is
-	// not ready.
+	// succeeded. other is set if the last check has found another cluster, waiting if it has found an API server that
+	// is not ready.
 	mu             sync.Mutex
 	confirmed      time.Time
 	other, waiting bool

@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
-// Log writes the failures of a list and watch to a log: each cause once, and that the watch works again. Its methods are
-// the Report and Works of Settings.
+// Log writes the failures of a list and watch to a log: each cause once, and that the watch works again. Its methods
+// are the Report and Works of Settings.
 type Log struct {
 	To *slog.Logger
 	// What are the objects, such as "the Services". Effect is what a failure means; it may be empty.

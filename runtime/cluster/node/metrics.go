@@ -29,8 +29,8 @@ func newMetrics(n *node) *nodemetrics.Metrics {
 	now := n.member.Now()
 	n.started.times = nodemetrics.Start{Booted: machine.Booted(now), Begun: now}
 	s := nodemetrics.Settings{
-		Node: n.NodeName, Version: nodestatus.Version(n.member.Version), Start: func() nodemetrics.Start { return n.started.until(newest(&n.manager)) },
-		Now: n.member.Now,
+		Node: n.NodeName, Version: nodestatus.Version(n.member.Version), Now: n.member.Now,
+		Start: func() nodemetrics.Start { return n.started.until(newest(&n.manager)) },
 	}
 	if r := n.client.Rotation; r != nil {
 		s.ClientExpiry = func() time.Time { return expiryOf(r) }
@@ -99,7 +99,9 @@ func countVolume(n *node, e *agent.Event) {
 	if step == nil || e.Step.Kind != executor.StepDone && e.Step.Kind != executor.StepFailed {
 		return
 	}
-	operation := map[plan.Kind]string{plan.PrepareVolume: "volume_mount", plan.RemoveVolume: "volume_unmount"}[step.Kind]
+	operation := map[plan.Kind]string{
+		plan.PrepareVolume: "volume_mount", plan.RemoveVolume: "volume_unmount",
+	}[step.Kind]
 	pod := n.source.Get(e.Pod.UID)
 	if operation == "" || pod == nil {
 		return

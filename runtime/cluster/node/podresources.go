@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// servePodResources serves the PodResources API until the context ends. Only root can use its socket, as with a kubelet.
-// Without the API, pods run as well, so a failure is only logged.
+// servePodResources serves the PodResources API until the context ends. Only root can use its socket, as with a
+// kubelet. Without the API, pods run as well, so a failure is only logged.
 func servePodResources(ctx context.Context, n *node, a *agent.Agent) {
 	socket := state.PodResourcesSocket(n.member.Layout)
 	err := os.MkdirAll(filepath.Dir(socket), 0o750)

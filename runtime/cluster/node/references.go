@@ -134,7 +134,8 @@ func (n *node) isClaimInUse(key state.ObjectKey) bool {
 	uid, claim := podspec.UnbindName(key.Name)
 	return n.references.Any(func(other state.ObjectKey, o *podspec.Object) bool {
 		user, its := podspec.UnbindName(other.Name)
-		if other.Kind != key.Kind || other.Namespace != key.Namespace || its != claim || user == uid || o.Volume == nil {
+		if other.Kind != key.Kind || other.Namespace != key.Namespace ||
+			its != claim || user == uid || o.Volume == nil {
 			return false
 		}
 		c, err := n.member.Layout.Pod(user).Checkpoint().Read()

@@ -5,7 +5,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
-	"runtime"
+	goruntime "runtime"
 	"strconv"
 	"time"
 
@@ -112,8 +112,8 @@ func (m *Metrics) addNode() {
 	m.gauge("kubelet_node_name", "The node's name. The count is always 1.", prometheus.Labels{"node": m.Node}, one)
 	m.gauge("kubernetes_build_info", "A metric with a constant '1' value labeled by the versions of a program.",
 		prometheus.Labels{
-			"git_version": m.Version, "go_version": runtime.Version(), "compiler": runtime.Compiler,
-			"platform": runtime.GOOS + "/" + runtime.GOARCH,
+			"git_version": m.Version, "go_version": goruntime.Version(), "compiler": goruntime.Compiler,
+			"platform": goruntime.GOOS + "/" + goruntime.GOARCH,
 		}, one)
 	for name, part := range map[string]struct {
 		help     string
@@ -125,7 +125,8 @@ func (m *Metrics) addNode() {
 		"post_registration_": {"after registration", registered, ready},
 		"":                   {"in total", booted, ready},
 	} {
-		m.gauge("kubelet_node_startup_"+name+"duration_seconds", "Duration in seconds of node startup "+part.help+".", nil,
+		help := "Duration in seconds of node startup " + part.help + "."
+		m.gauge("kubelet_node_startup_"+name+"duration_seconds", help, nil,
 			func() float64 {
 				start := m.Start()
 				if from, to := part.from(start), part.to(start); !from.IsZero() && to.After(from) {

@@ -97,7 +97,9 @@ func (*Server) GetAllocatableResources(
 }
 
 // active returns the wanted pods that have not ended (kubelet: GetActivePods).
-func (s *Server) active(ctx context.Context, wanted func(*podspec.Desired) bool) ([]*podresourcesapi.PodResources, error) {
+func (s *Server) active(
+	ctx context.Context, wanted func(*podspec.Desired) bool,
+) ([]*podresourcesapi.PodResources, error) {
 	shown, err := s.agent.Shown(ctx)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -366,9 +366,9 @@ func TestManyPods(t *testing.T) {
 		if got := len(strings.Fields(b.state())); got != manyPods {
 			t.Fatalf("%d pods: %s", got, b.takeLog())
 		}
-		var used runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&used)
+		var used goruntime.MemStats
+		goruntime.GC()
+		goruntime.ReadMemStats(&used)
 		if perPod := used.HeapAlloc / manyPods; perPod > 20<<10 {
 			t.Errorf("%d bytes for each pod", perPod)
 		}

@@ -105,7 +105,11 @@ func (r *References) Complete(ctx context.Context, d *podspec.Desired) (*podspec
 	if d == nil || !d.FromCluster() {
 		return d, nil
 	}
-	d = podspec.InMemory(d, r.settings.Copies.MemorySecrets)
+	if inMemory := r.settings.Copies.MemorySecrets; d.MemorySecrets != inMemory {
+		other := *d
+		other.MemorySecrets = inMemory
+		d = &other
+	}
 	keys := namedObjects(d)
 	if len(keys) > maxObjects {
 		return d.WithShared(refuseAll(fmt.Sprintf(
