@@ -133,9 +133,9 @@ func (x *checkpointer) beginSync() error {
 	return x.write()
 }
 
-// setOf returns the set of a pod that has been applied before. The plan and --all compare with the file that was applied
-// last, even if an earlier file has the same content. podctl's own copy may be older than the set that the pod now
-// belongs to.
+// setOf returns the set of a pod that has been applied before. The plan and --all compare with the file that was
+// applied last, even if an earlier file has the same content. podctl's own copy may be older than the set that the pod
+// now belongs to.
 func setOf(applied, desired *podspec.Desired) string {
 	if desired.Stored {
 		return applied.Set
