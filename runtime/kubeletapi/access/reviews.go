@@ -74,13 +74,17 @@ func (c reviews) Access(ctx context.Context, spec *authorizationv1.SubjectAccess
 	return answer.Status.Allowed && !answer.Status.Denied, nil
 }
 
-// send repeats a request after errors that pass, as the webhooks of apiserver do.
+// send repeats a request after errors that pass, as the webhooks of apiserver do. If the context has ended before the
+// first request, the error is the context's.
 func send[T any](ctx context.Context, request func() (*T, error)) (found *T, err error) {
 	pauses := wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
-	_ = wait.ExponentialBackoffWithContext(ctx, pauses, func(context.Context) (bool, error) {
+	ended := wait.ExponentialBackoffWithContext(ctx, pauses, func(context.Context) (bool, error) {
 		found, err = request()
 		return err == nil || !passes(err), nil
 	})
+	if found == nil && err == nil {
+		return nil, ended
+	}
 	return found, err
 }
 

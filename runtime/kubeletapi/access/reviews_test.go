@@ -107,3 +107,20 @@ func TestPermission(t *testing.T) {
 		}
 	}
 }
+
+// TestReviewsAfterTheEnd makes requests for a client that is gone: there is an error, not an answer.
+func TestReviewsAfterTheEnd(t *testing.T) {
+	client, err := apiclient.New(apitest.Respond(http.StatusCreated, "application/json", []byte("{}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := NewReviews(client)
+	if found, err := r.Token(ended, "the-token"); found != nil || err == nil {
+		t.Errorf("%v %v", found, err)
+	}
+	if allowed, err := r.Access(ended, &authorizationv1.SubjectAccessReviewSpec{}); allowed || err == nil {
+		t.Errorf("%v %v", allowed, err)
+	}
+}
