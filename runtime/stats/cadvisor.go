@@ -15,11 +15,12 @@ import (
 // ContainerMetrics serves the metrics of cAdvisor, with its names and labels (kubelet: /metrics/cadvisor). Each cgroup
 // of pods has its own: the tops, the pods, their sandboxes and their containers.
 func (m *Meter) ContainerMetrics() http.Handler {
+	metrics := newGroupMetrics()
 	return m.handler(detailed, func(e *exposition, now *measurement) {
 		e.machine(m)
 		for i := range now.groups {
 			if g := &now.groups[i]; g.path != "" {
-				e.group(g, &now.details[i], metav1.NewTime(now.at))
+				e.group(metrics, g, &now.details[i], metav1.NewTime(now.at))
 			}
 		}
 		e.sendFloat(scrapeError("container"), metav1.Time{}, 0)
@@ -39,17 +40,13 @@ func (g *group) labels(more ...string) []string {
 
 // machine makes the metrics of the machine.
 func (e *exposition) machine(m *Meter) {
-	hardware, id := m.Node(), m.Identity
-	capacity := hardware.Capacity
-	if capacity == nil {
-		capacity = hardware.Allocatable
-	}
+	id, capacity := m.Identity, capacityOf(m.Node())
 	send := func(name, help string, value *uint64) {
 		e.send(gauge(name, help, "boot_id", "machine_id", "system_uuid"), metav1.Time{}, value, 1,
 			id.BootID, id.MachineID, id.SystemUUID)
 	}
 	send("machine_cpu_cores", "Number of logical CPU cores.", new(uint64(max(capacity.Cpu().Value(), 0))))
-	send("machine_memory_bytes", "Amount of memory installed on the machine.", memoryCapacity(hardware))
+	send("machine_memory_bytes", "Amount of memory installed on the machine.", memoryCapacity(capacity))
 	if total, _, known := swapSize(); known {
 		send("machine_swap_bytes", "Amount of swap memory available on the machine.", &total)
 	}
@@ -185,83 +182,124 @@ func pressureMetrics() (all []detailMetric) {
 	return all
 }
 
-// group makes the metrics of a cgroup.
-func (e *exposition) group(g *group, d *cgroup.Details, at metav1.Time) {
-	e.sendFloat(gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
-		labelsOf()...), metav1.Time{}, float64(g.started.Unix()), g.labels()...)
-	e.sendFloat(gauge("container_last_seen", "Last time a container was seen by the exporter", labelsOf()...),
-		at, float64(at.Unix()), g.labels()...)
-	e.send(counter("container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.", labelsOf("cpu")...),
-		at, d.CPU, seconds, g.labels("total")...)
-	for _, one := range slices.Concat(processorMetrics(), memoryMetrics(), taskMetrics(), pressureMetrics()) {
+// groupMetrics are all metrics of a cgroup.
+type groupMetrics struct {
+	started, seen, processor, failures *metric
+
+	details []detailMetric
+	disks   []diskMetric
+	network []deviceMetric
+}
+
+// diskMetric is a metric of a block device, and deviceMetric one of a network interface.
+type (
+	diskMetric struct {
+		*metric
+		value func(*cgroup.DiskIO) *uint64
+	}
+	deviceMetric struct {
+		*metric
+		value func(*device) *uint64
+	}
+)
+
+// newGroupMetrics returns the metrics of cgroups. They are made once, because each description is validated.
+func newGroupMetrics() *groupMetrics {
+	return &groupMetrics{
+		started: gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds.",
+			labelsOf()...),
+		seen: gauge("container_last_seen", "Last time a container was seen by the exporter", labelsOf()...),
+		processor: counter("container_cpu_usage_seconds_total", "Cumulative cpu time consumed in seconds.",
+			labelsOf("cpu")...),
+		failures: counter("container_memory_failures_total", "Cumulative count of memory allocation failures.",
+			labelsOf("failure_type", "scope")...),
+		details: slices.Concat(processorMetrics(), memoryMetrics(), taskMetrics(), pressureMetrics()),
+		disks:   diskMetrics(),
+		network: networkMetrics(),
+	}
+}
+
+// group sends the metrics of a cgroup.
+func (e *exposition) group(metrics *groupMetrics, g *group, d *cgroup.Details, at metav1.Time) {
+	e.sendFloat(metrics.started, metav1.Time{}, float64(g.started.Unix()), g.labels()...)
+	e.sendFloat(metrics.seen, at, float64(at.Unix()), g.labels()...)
+	e.send(metrics.processor, at, d.CPU, seconds, g.labels("total")...)
+	for _, one := range metrics.details {
 		when := at
 		if one.timeless {
 			when = metav1.Time{}
 		}
 		e.send(one.metric, when, one.value(d), one.unit, g.labels()...)
 	}
-	failures := counter("container_memory_failures_total", "Cumulative count of memory allocation failures.",
-		labelsOf("failure_type", "scope")...)
 	for _, scope := range []string{"container", "hierarchy"} {
-		e.send(failures, at, d.PageFaults, 1, g.labels("pgfault", scope)...)
-		e.send(failures, at, d.MajorPageFaults, 1, g.labels("pgmajfault", scope)...)
+		e.send(metrics.failures, at, d.PageFaults, 1, g.labels("pgfault", scope)...)
+		e.send(metrics.failures, at, d.MajorPageFaults, 1, g.labels("pgmajfault", scope)...)
 	}
-	e.disks(g, d, at)
-	e.network(g, at)
-}
-
-// disks makes the metrics of a cgroup's transfers.
-func (e *exposition) disks(g *group, d *cgroup.Details, at metav1.Time) {
 	for i := range d.Disks {
-		one := &d.Disks[i]
-		device := deviceOf(one.Device)
-		for _, m := range []struct {
-			name, help string
-			value      *uint64
-		}{
-			{"reads_bytes_total", "Cumulative count of bytes read", &one.ReadBytes},
-			{"writes_bytes_total", "Cumulative count of bytes written", &one.WrittenBytes},
-			{"reads_total", "Cumulative count of reads completed", &one.Reads},
-			{"writes_total", "Cumulative count of writes completed", &one.Writes},
-		} {
-			e.send(counter("container_fs_"+m.name, m.help, labelsOf("device")...), at, m.value, 1, g.labels(device)...)
+		labels := g.labels(e.pathOf(d.Disks[i].Device))
+		for _, m := range metrics.disks {
+			e.send(m.metric, at, m.value(&d.Disks[i]), 1, labels...)
+		}
+	}
+	for i := range g.devices {
+		for _, m := range metrics.network {
+			e.send(m.metric, at, m.value(&g.devices[i]), 1, g.labels(g.devices[i].name)...)
 		}
 	}
 }
 
+// diskMetrics are the metrics of a cgroup's transfers.
+func diskMetrics() []diskMetric {
+	count := func(name, help string, value func(*cgroup.DiskIO) *uint64) diskMetric {
+		return diskMetric{counter("container_fs_"+name, "Cumulative count of "+help, labelsOf("device")...), value}
+	}
+	return []diskMetric{
+		count("reads_bytes_total", "bytes read", func(d *cgroup.DiskIO) *uint64 { return &d.ReadBytes }),
+		count("writes_bytes_total", "bytes written", func(d *cgroup.DiskIO) *uint64 { return &d.WrittenBytes }),
+		count("reads_total", "reads completed", func(d *cgroup.DiskIO) *uint64 { return &d.Reads }),
+		count("writes_total", "writes completed", func(d *cgroup.DiskIO) *uint64 { return &d.Writes }),
+	}
+}
+
+// networkMetrics are the metrics of network interfaces.
+func networkMetrics() []deviceMetric {
+	count := func(name, help string, value func(*device) *uint64) deviceMetric {
+		m := counter("container_network_"+name, "Cumulative count of "+help, labelsOf("interface")...)
+		return deviceMetric{m, value}
+	}
+	return []deviceMetric{
+		count("receive_bytes_total", "bytes received", func(d *device) *uint64 { return &d.rx.bytes }),
+		count("receive_packets_total", "packets received", func(d *device) *uint64 { return &d.rx.packets }),
+		count("receive_packets_dropped_total", "packets dropped while receiving",
+			func(d *device) *uint64 { return &d.rx.dropped }),
+		count("receive_errors_total", "errors encountered while receiving",
+			func(d *device) *uint64 { return &d.rx.errors }),
+		count("transmit_bytes_total", "bytes transmitted", func(d *device) *uint64 { return &d.tx.bytes }),
+		count("transmit_packets_total", "packets transmitted", func(d *device) *uint64 { return &d.tx.packets }),
+		count("transmit_packets_dropped_total", "packets dropped while transmitting",
+			func(d *device) *uint64 { return &d.tx.dropped }),
+		count("transmit_errors_total", "errors encountered while transmitting",
+			func(d *device) *uint64 { return &d.tx.errors }),
+	}
+}
+
+// pathOf returns the path of a block device. Many cgroups use the same one, so it is looked up once.
+func (e *exposition) pathOf(number string) string {
+	path, known := e.disks[number]
+	if !known {
+		path = deviceOf(number)
+		e.disks[number] = path
+	}
+	return path
+}
+
 // deviceOf returns the path of a block device with a number such as 254:0; empty if it is not known.
 func deviceOf(number string) string {
-	text, _ := os.ReadFile(filepath.Join("/sys/dev/block", filepath.Base(number), "uevent")) // see above
+	text, _ := os.ReadFile(filepath.Join("/sys/dev/block", filepath.Base(number), "uevent")) // Without it, the path is not known.
 	for line := range strings.Lines(string(text)) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), "DEVNAME="); found {
 			return "/dev/" + name
 		}
 	}
 	return ""
-}
-
-// network makes the metrics of network interfaces.
-func (e *exposition) network(g *group, at metav1.Time) {
-	for i := range g.devices {
-		one := &g.devices[i]
-		for _, m := range []struct {
-			name, help string
-			value      uint64
-		}{
-			{"receive_bytes_total", "Cumulative count of bytes received", one.rx.bytes},
-			{"receive_packets_total", "Cumulative count of packets received", one.rx.packets},
-			{"receive_packets_dropped_total", "Cumulative count of packets dropped while receiving", one.rx.dropped},
-			{"receive_errors_total", "Cumulative count of errors encountered while receiving", one.rx.errors},
-			{"transmit_bytes_total", "Cumulative count of bytes transmitted", one.tx.bytes},
-			{"transmit_packets_total", "Cumulative count of packets transmitted", one.tx.packets},
-			{
-				"transmit_packets_dropped_total", "Cumulative count of packets dropped while transmitting",
-				one.tx.dropped,
-			},
-			{"transmit_errors_total", "Cumulative count of errors encountered while transmitting", one.tx.errors},
-		} {
-			e.send(counter("container_network_"+m.name, m.help, labelsOf("interface")...), at, &m.value, 1,
-				g.labels(one.name)...)
-		}
-	}
 }

@@ -16,8 +16,8 @@ type Disks struct {
 	State, Images FileSystem
 	// ImageBytes and ImageInodes are what images use.
 	ImageBytes, ImageInodes uint64
-	// Containers is the file system of containers and ContainerBytes and ContainerInodes what they use, if it is
-	// another one than that of images.
+	// Containers is the file system of containers, if it is not that of images. ContainerBytes and ContainerInodes are
+	// what containers use of it.
 	Containers                      FileSystem
 	ContainerBytes, ContainerInodes uint64
 }

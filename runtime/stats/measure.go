@@ -21,7 +21,7 @@ import (
 func (m *Meter) node(disks *Disks, devices []device) statsapi.NodeStats {
 	at := metav1.NewTime(m.Now())
 	all, _ := m.Groups.Usage("/") // Unknown values are left out.
-	all.Limit = memoryCapacity(m.Node())
+	all.Limit = memoryCapacity(capacityOf(m.Node()))
 	n := statsapi.NodeStats{
 		NodeName: m.NodeName, StartTime: metav1.NewTime(m.Booted),
 		CPU: cpuOf(&all, at), Memory: memoryOf(&all, at), IO: ioOf(&all, at), Swap: nodeSwap(&all, at),
@@ -41,12 +41,16 @@ func (m *Meter) node(disks *Disks, devices []device) statsapi.NodeStats {
 	return n
 }
 
-// memoryCapacity returns the memory of the machine in bytes; nil if it is not known.
-func memoryCapacity(n criconfig.Node) *uint64 {
-	capacity := n.Capacity
-	if capacity == nil {
-		capacity = n.Allocatable
+// capacityOf returns the resources of the machine.
+func capacityOf(n criconfig.Node) v1.ResourceList {
+	if n.Capacity == nil {
+		return n.Allocatable
 	}
+	return n.Capacity
+}
+
+// memoryCapacity returns the memory of the machine in bytes; nil if it is not known.
+func memoryCapacity(capacity v1.ResourceList) *uint64 {
 	if total := capacity.Memory().Value(); total > 0 {
 		return new(uint64(total))
 	}

@@ -78,7 +78,7 @@ type measurement struct {
 	summary *statsapi.Summary
 	at      time.Time
 	pods    map[types.UID]*v1.Pod
-	// groups are the measured cgroups, and details what is measured of them on request.
+	// groups are the measured cgroups. details has what was measured of each one; nil until a request needs it.
 	groups  []group
 	details []cgroup.Details
 }

@@ -22,7 +22,7 @@ func (m *Meter) handler(wanted extent, do func(*exposition, *measurement), fail 
 		now, err := m.measured(r.Context(), wanted)
 		registry := prometheus.NewRegistry()
 		registry.MustRegister(collector(func(ch chan<- prometheus.Metric) {
-			if e := (&exposition{ch}); err != nil {
+			if e := (&exposition{ch, map[string]string{}}); err != nil {
 				fail(e)
 			} else {
 				do(e, now)
@@ -42,13 +42,16 @@ func (collector) Describe(chan<- *prometheus.Desc) {}
 func (c collector) Collect(ch chan<- prometheus.Metric) { c(ch) }
 
 // exposition sends metrics.
-type exposition struct{ ch chan<- prometheus.Metric }
+type exposition struct {
+	ch chan<- prometheus.Metric
+	// disks are the paths of block devices, by their numbers.
+	disks map[string]string
+}
 
 // metric describes a metric.
 type metric struct {
-	name, help string
-	kind       prometheus.ValueType
-	labels     []string
+	desc *prometheus.Desc
+	kind prometheus.ValueType
 }
 
 // send sends a value; none if it is not known. at is the time of its measurement; zero if it has none.
@@ -60,8 +63,7 @@ func (e *exposition) send(m *metric, at metav1.Time, value *uint64, unit float64
 }
 
 func (e *exposition) sendFloat(m *metric, at metav1.Time, value float64, labels ...string) {
-	desc := prometheus.NewDesc(m.name, m.help, m.labels, nil)
-	one := prometheus.MustNewConstMetric(desc, m.kind, value, labels...)
+	one := prometheus.MustNewConstMetric(m.desc, m.kind, value, labels...)
 	if !at.IsZero() {
 		one = prometheus.NewMetricWithTimestamp(at.Time, one)
 	}
@@ -75,11 +77,11 @@ const (
 )
 
 func counter(name, help string, labels ...string) *metric {
-	return &metric{name, help, prometheus.CounterValue, labels}
+	return &metric{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
 }
 
 func gauge(name, help string, labels ...string) *metric {
-	return &metric{name, help, prometheus.GaugeValue, labels}
+	return &metric{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
 }
 
 // fail reports that nothing could be measured.
@@ -92,14 +94,12 @@ func scrapeError(subject string) *metric {
 // resources makes the metrics of /metrics/resource (kubelet: resourceMetricsCollector).
 func (e *exposition) resources(now *measurement) {
 	s := now.summary
-	e.usage(&subject{"node", nil}, s.Node.CPU, s.Node.Memory, s.Node.Swap)
-	start := gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds",
-		"container", "pod", "namespace")
-	container := &subject{"container", []string{"container", "pod", "namespace"}}
+	e.usage(subjectOf("node"), s.Node.CPU, s.Node.Memory, s.Node.Swap)
+	names := []string{"container", "pod", "namespace"}
+	start := gauge("container_start_time_seconds", "Start time of the container since unix epoch in seconds", names...)
 	limit := gauge("container_swap_limit_bytes",
-		"Current amount of the container swap limit in bytes. Reported only on non-windows systems",
-		container.labels...)
-	whole := &subject{"pod", []string{"pod", "namespace"}}
+		"Current amount of the container swap limit in bytes. Reported only on non-windows systems", names...)
+	container, whole := subjectOf("container", names...), subjectOf("pod", names[1:]...)
 	for i := range s.Pods {
 		pod := &s.Pods[i]
 		for j := range pod.Containers {
@@ -117,28 +117,30 @@ func (e *exposition) resources(now *measurement) {
 	e.sendFloat(scrapeError("resource"), metav1.Time{}, 0)
 }
 
-// subject is the node, a pod or a container: the beginning of its metrics' names, and its labels.
-type subject struct {
-	name   string
-	labels []string
+// subject has the metrics of the node, of pods or of containers.
+type subject struct{ cpu, memory, swap *metric }
+
+// subjectOf returns the metrics whose names begin with that of their subject.
+func subjectOf(name string, labels ...string) *subject {
+	return &subject{
+		cpu: counter(name+"_cpu_usage_seconds_total",
+			"Cumulative cpu time consumed by the "+name+" in core-seconds", labels...),
+		memory: gauge(name+"_memory_working_set_bytes", "Current working set of the "+name+" in bytes", labels...),
+		swap:   gauge(name+"_swap_usage_bytes", "Current amount of the "+name+" swap usage in bytes", labels...),
+	}
 }
 
-// usage makes the three metrics of a subject.
+// usage sends the three metrics of a subject.
 func (e *exposition) usage(
 	of *subject, cpu *statsapi.CPUStats, memory *statsapi.MemoryStats, swap *statsapi.SwapStats, labels ...string,
 ) {
 	if cpu != nil {
-		help := "Cumulative cpu time consumed by the " + of.name + " in core-seconds"
-		e.send(counter(of.name+"_cpu_usage_seconds_total", help, of.labels...),
-			cpu.Time, cpu.UsageCoreNanoSeconds, seconds, labels...)
+		e.send(of.cpu, cpu.Time, cpu.UsageCoreNanoSeconds, seconds, labels...)
 	}
 	if memory != nil {
-		help := "Current working set of the " + of.name + " in bytes"
-		e.send(gauge(of.name+"_memory_working_set_bytes", help, of.labels...),
-			memory.Time, memory.WorkingSetBytes, bytes, labels...)
+		e.send(of.memory, memory.Time, memory.WorkingSetBytes, bytes, labels...)
 	}
 	if swap != nil {
-		help := "Current amount of the " + of.name + " swap usage in bytes"
-		e.send(gauge(of.name+"_swap_usage_bytes", help, of.labels...), swap.Time, swap.SwapUsageBytes, bytes, labels...)
+		e.send(of.swap, swap.Time, swap.SwapUsageBytes, bytes, labels...)
 	}
 }
