@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Details is what a cgroup uses and may use, in the terms of cAdvisor (info.ContainerStats). A nil
-// field is not known. Times are in nanoseconds, sizes in bytes.
+// Details is what a cgroup uses and may use, in the terms of cAdvisor (info.ContainerStats). A nil field is not known.
+// Times are in nanoseconds, sizes in bytes.
 type Details struct {
 	Usage
 
@@ -46,12 +46,7 @@ func (Machine) Details(name string) (Details, error) {
 }
 
 func detailsIn(t *tree, name string) Details {
-	d := Details{Usage: usageIn(t, name)}
-	read := func(controller string, do func(dir string)) {
-		if h, found := t.find(controller); found {
-			do(h.at(name))
-		}
-	}
+	d, read := Details{Usage: usageIn(t, name)}, reader(t, name)
 	if t.unified {
 		read("memory", d.readUnifiedDetails)
 		return d

@@ -49,38 +49,49 @@ func (Machine) Usage(name string) (Usage, error) {
 
 // Children returns the names of the cgroups directly below one; none if it is gone.
 func (Machine) Children(name string) ([]string, error) {
-	t, err := findTree()
+	h, err := memoryHierarchy()
 	if err != nil {
 		return nil, err
-	}
-	h, found := t.find("memory")
-	if !found {
-		return nil, errors.New("no memory cgroups are mounted on this machine")
 	}
 	return h.children(name)
 }
 
 // Pids returns the processes in a cgroup and those below it, from the hierarchy of the memory controller only.
 func (Machine) Pids(name string) ([]int, error) {
-	t, err := findTree()
+	h, err := memoryHierarchy()
 	if err != nil {
 		return nil, err
 	}
+	return processesIn(h.at(name))
+}
+
+// memoryHierarchy returns the hierarchy of the memory controller.
+func memoryHierarchy() (hierarchy, error) {
+	t, err := findTree()
+	if err != nil {
+		return hierarchy{}, err
+	}
 	h, found := t.find("memory")
 	if !found {
-		return nil, errors.New("no memory cgroups are mounted on this machine")
+		return hierarchy{}, errors.New("no memory cgroups are mounted on this machine")
 	}
-	return processesIn(h.at(name))
+	return h, nil
+}
+
+// reader returns a function that calls another one with the directory of a cgroup in the hierarchy of a controller, if
+// there is one.
+func reader(t *tree, name string) func(controller string, do func(dir string)) {
+	return func(controller string, do func(dir string)) {
+		if h, found := t.find(controller); found {
+			do(h.at(name))
+		}
+	}
 }
 
 // usageIn reads the files of a cgroup.
 func usageIn(t *tree, name string) Usage {
 	var u Usage
-	read := func(controller string, do func(dir string)) {
-		if h, found := t.find(controller); found {
-			do(h.at(name))
-		}
-	}
+	read := reader(t, name)
 	if t.unified {
 		read("memory", u.readUnified)
 		return u
