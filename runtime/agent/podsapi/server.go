@@ -6,60 +6,31 @@ import (
 	"net"
 	"slices"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	v1 "k8s.io/api/core/v1"
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/podctl/podctl/podspec"
-)
-
-// Agent provides the pods.
-type Agent interface {
-	// Shown returns the pods that the agent keeps, and those that it is deleting.
-	Shown(ctx context.Context) ([]*podspec.Desired, error)
-	// List returns pods with their status, in the same order. The status of a pod that cannot be observed contains the
-	// error. If List returns no pods, it returns an error.
-	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
-}
-
-// The kubelet's rate limits for unary calls (pkg/kubelet/apis/pods: DefaultQPS, DefaultBurstTokens).
-const (
-	callsPerSecond = 100
-	burst          = 10
+	"github.com/podctl/podctl/runtime/agent/grpcapi"
 )
 
 // Server serves the pods of an agent.
 type Server struct {
 	podsv1alpha1.UnimplementedPodsServer
-	agent   Agent
+	agent   grpcapi.Agent
 	watches watches
 }
 
 // New returns a server. It calls dropped for each watch that it ends because the client reads too slowly.
-func New(agent Agent, dropped func()) *Server {
+func New(agent grpcapi.Agent, dropped func()) *Server {
 	return &Server{agent: agent, watches: watches{agent: agent, dropped: dropped, wakeup: make(chan struct{}, 1)}}
 }
 
 // Serve serves a listener until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	limit := rate.NewLimiter(callsPerSecond, burst)
-	limited := func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
-		if !limit.Allow() {
-			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
-		}
-		return answer(ctx, request)
-	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(limited))
-	podsv1alpha1.RegisterPodsServer(server, s)
 	go s.watches.run(ctx)
-	defer context.AfterFunc(ctx, server.Stop)()
-	if err := server.Serve(l); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return grpcapi.Serve(ctx, l, func(r grpc.ServiceRegistrar) { podsv1alpha1.RegisterPodsServer(r, s) })
 }
 
 // ListPods lists all pods by UID.
@@ -118,7 +89,7 @@ func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream podsv1alpha1
 func byUID(a, b *podspec.Desired) int { return cmp.Compare(a.Pod.UID, b.Pod.UID) }
 
 // encode adds the status to pods and encodes them for the API.
-func encode(ctx context.Context, agent Agent, shown []*podspec.Desired) ([][]byte, error) {
+func encode(ctx context.Context, agent grpcapi.Agent, shown []*podspec.Desired) ([][]byte, error) {
 	if len(shown) == 0 {
 		return nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/grpcapi"
 )
 
 // queued is the maximum number of pending batches of a watch (kubelet: WatchPods).
@@ -22,7 +23,7 @@ const queued = 100
 
 // watches are the active watches. One goroutine reads pods for all of them, and sleeps while there are none.
 type watches struct {
-	agent   Agent
+	agent   grpcapi.Agent
 	dropped func()
 	// wakeup wakes the goroutine.
 	wakeup chan struct{}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 
-	"golang.org/x/time/rate"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -13,56 +12,34 @@ import (
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/grpcapi"
 )
 
-// Agent provides the pods of the node. runtime/agent implements it.
-type Agent interface {
-	// Shown returns the pods that the agent keeps, and those that it is deleting.
-	Shown(ctx context.Context) ([]*podspec.Desired, error)
-	// List returns pods with their status, in the same order. If List returns no pods, it returns an error.
-	List(ctx context.Context, pods []*podspec.Desired) ([]*v1.Pod, error)
-}
-
-// The limits of the API: those of a kubelet (DefaultQPS, DefaultBurstTokens), and the size of a request in bytes and
-// the requests of a connection in work.
+// requestMax is the largest size of a request in bytes, and streamsMax the largest number of requests of a connection in
+// work.
 const (
-	callsPerSecond = 100
-	burst          = 10
-	requestMax     = 64 << 10
-	streamsMax     = 16
+	requestMax = 64 << 10
+	streamsMax = 16
 )
 
 // Server serves the API.
 type Server struct {
 	podresourcesapi.UnimplementedPodResourcesListerServer
 
-	agent Agent
+	agent grpcapi.Agent
 	// name returns the name of a pod in the API.
 	name func(*podspec.Desired) string
 }
 
 // New returns a server of an agent's pods. name returns the name of a pod in the API.
-func New(agent Agent, name func(*podspec.Desired) string) *Server {
+func New(agent grpcapi.Agent, name func(*podspec.Desired) string) *Server {
 	return &Server{agent: agent, name: name}
 }
 
 // Serve serves a listener until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	limit := rate.NewLimiter(callsPerSecond, burst)
-	limited := func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
-		if !limit.Allow() {
-			return nil, status.Error(codes.ResourceExhausted, "rejected by rate limit")
-		}
-		return answer(ctx, request)
-	}
-	server := grpc.NewServer(grpc.UnaryInterceptor(limited), grpc.MaxRecvMsgSize(requestMax),
-		grpc.MaxConcurrentStreams(streamsMax))
-	podresourcesapi.RegisterPodResourcesListerServer(server, s)
-	defer context.AfterFunc(ctx, server.Stop)()
-	if err := server.Serve(l); ctx.Err() == nil {
-		return err
-	}
-	return nil
+	register := func(r grpc.ServiceRegistrar) { podresourcesapi.RegisterPodResourcesListerServer(r, s) }
+	return grpcapi.Serve(ctx, l, register, grpc.MaxRecvMsgSize(requestMax), grpc.MaxConcurrentStreams(streamsMax))
 }
 
 // List returns the pods that have not ended.
