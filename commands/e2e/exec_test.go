@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -389,24 +388,6 @@ spec:
     args: [log, --forever, --every, 100ms]
     livenessProbe: {exec: {command: [/demo, check, file, /demo]}, periodSeconds: 1, failureThreshold: 1}
 `
-
-// lockedBuffer can be read while a process writes to it.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
 
 // testRuntimeRestart: if the runtime dies, commands that depend on a connection end with a clear message. Commands that
 // only observe continue when it is back. No probe fails because of it.

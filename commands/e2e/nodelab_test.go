@@ -35,22 +35,22 @@ type nodeLab struct {
 
 	cmd    *exec.Cmd
 	exited chan error
-	log    syncBuffer
+	log    lockedBuffer
 }
 
-// syncBuffer is a text that several goroutines may use.
-type syncBuffer struct {
+// lockedBuffer can be read while a process writes to it.
+type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *syncBuffer) Write(text []byte) (int, error) {
+func (b *lockedBuffer) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(text)
 }
 
-func (b *syncBuffer) String() string {
+func (b *lockedBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()

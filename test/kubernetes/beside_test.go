@@ -48,15 +48,22 @@ func TestBesideKubelet(t *testing.T) {
 	found := map[string]*figures{"podctl": {}, "kubelet": {}}
 	for _, name := range []string{"podctl", "kubelet", "podctl", "kubelet"} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t)
-			m := &measurement{node: n, api: n.startServer(t), dir: t.TempDir(), figures: found[name]}
-			m.begin = func() *process { return m.beginNode(t, name) }
+			m := newNode(t).measure(t, name)
+			m.figures = found[name]
 			m.run(t)
 		})
 	}
 	if !t.Failed() && len(found["podctl"].memory) > 0 && len(found["kubelet"].memory) > 0 {
 		t.Log("\n" + besideTable(found["podctl"], found["kubelet"]))
 	}
+}
+
+// measure returns the measurement of podctl agent or a kubelet on a node with a new API server.
+func (n *node) measure(t *testing.T, name string) *measurement {
+	t.Helper()
+	m := &measurement{node: n, api: n.startServer(t), dir: t.TempDir(), figures: &figures{}}
+	m.begin = func() *process { return m.beginNode(t, name) }
+	return m
 }
 
 // beginNode starts podctl agent or a kubelet.

@@ -31,10 +31,7 @@ func TestBesideKubeletFull(t *testing.T) {
 	found := map[string]*full{}
 	for _, name := range []string{"podctl", "kubelet"} {
 		t.Run(name, func(t *testing.T) {
-			n := newNode(t)
-			m := &measurement{node: n, api: n.startServer(t), dir: t.TempDir(), figures: &figures{}}
-			m.begin = func() *process { return m.beginNode(t, name) }
-			found[name] = m.runFull(t)
+			found[name] = newNode(t).measure(t, name).runFull(t)
 		})
 	}
 	p, k := found["podctl"], found["kubelet"]

@@ -55,9 +55,7 @@ func TestBesideKubeletRestarts(t *testing.T) {
 			}
 			replaceable := *n
 			replaceable.podctl = filepath.Join(bin, "podctl")
-			m := &measurement{node: &replaceable, api: n.startServer(t), dir: t.TempDir(), figures: &figures{}}
-			m.begin = func() *process { return m.beginNode(t, name) }
-			m.restartOften(t, found[name], bin)
+			replaceable.measure(t, name).restartOften(t, found[name], bin)
 		})
 	}
 	p, k := found["podctl"], found["kubelet"]

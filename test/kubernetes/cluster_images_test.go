@@ -93,7 +93,7 @@ func (c *cluster) addApplications(t *testing.T, layers ...descriptor) {
 	}
 }
 
-// fullName adds to the name of an image what it lacks: the registry and the library of Docker, and the tag.
+// fullName completes the name of an image: with the registry and the library of Docker, and the tag.
 func fullName(name string) string {
 	if !strings.Contains(path.Base(name), ":") {
 		name += ":latest"

@@ -113,7 +113,7 @@ func TestMetricsBesideKubelet(t *testing.T) {
 	compareScraped(t, found["kubelet"], found["podctl"])
 }
 
-// scrape runs the pods on one node, and returns what it measures then.
+// scrape runs the pods on one node, and returns its pages of metrics and its summary.
 func (m *measurement) scrape(t *testing.T, name string) scraped {
 	t.Helper()
 	program := m.beginAuthorized(t, name)

@@ -67,7 +67,7 @@ func matchesText(pattern, text string) bool {
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(text)
 }
 
-// itemsOf returns what is compared of a document: the names, types and labels of metrics, or the fields of a summary.
+// itemsOf returns the items of a page to compare: names, types and labels of metrics, or the fields of a summary.
 func itemsOf(t *testing.T, path, text string) map[string]bool {
 	t.Helper()
 	if path != "/stats/summary" {

@@ -95,16 +95,11 @@ func (s *signer) set(do func()) {
 	do()
 }
 
-// ServeHTTP stores a new request with its answer.
-func (s *signer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// refused returns the refusal; nil if there is none.
+func (s *signer) refused(*http.Request) http.HandlerFunc {
 	s.mu.Lock()
-	refusal := s.refusal
-	s.mu.Unlock()
-	if refusal != nil {
-		refusal(w, r)
-		return
-	}
-	s.Cluster.ServeHTTP(w, r)
+	defer s.mu.Unlock()
+	return s.refusal
 }
 
 // answer answers a request that was stored.
@@ -154,7 +149,7 @@ func inLab(t *testing.T, change func(*Settings), do func(t *testing.T, l *lab)) 
 	synctest.Test(t, func(t *testing.T) {
 		l := &lab{t: t, log: &strings.Builder{}}
 		l.signer = &signer{authority: newAuthority(t), Cluster: apitest.NewCluster()}
-		l.signer.Sign = l.signer.answer
+		l.signer.Sign, l.signer.Raw = l.signer.answer, l.signer.refused
 		_, config := apitest.Serve(t, l.signer)
 		s := Settings{
 			Dir: filepath.Join(t.TempDir(), "pki"), Node: "n",

@@ -48,20 +48,16 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{Cluster: apitest.NewCluster(), t: t, complete: true}
+	w.Raw = w.refused
 	w.start()
 	return w
 }
 
-// ServeHTTP answers as the API server, or with the refusal.
-func (w *world) ServeHTTP(to http.ResponseWriter, r *http.Request) {
+// refused returns the refusal; nil if there is none.
+func (w *world) refused(*http.Request) http.HandlerFunc {
 	w.mu.Lock()
-	refusal := w.refusal
-	w.mu.Unlock()
-	if refusal != nil {
-		refusal(to, r)
-		return
-	}
-	w.Cluster.ServeHTTP(to, r)
+	defer w.mu.Unlock()
+	return w.refusal
 }
 
 // start starts an agent.

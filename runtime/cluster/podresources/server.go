@@ -15,8 +15,8 @@ import (
 	"github.com/podctl/podctl/runtime/agent/grpcapi"
 )
 
-// requestMax is the largest size of a request in bytes, and streamsMax the largest number of requests of a connection in
-// work.
+// requestMax is the largest size of a request in bytes. streamsMax limits the requests of a connection that are in work
+// at the same time.
 const (
 	requestMax = 64 << 10
 	streamsMax = 16
