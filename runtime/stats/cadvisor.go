@@ -295,7 +295,8 @@ func (e *exposition) pathOf(number string) string {
 
 // deviceOf returns the path of a block device with a number such as 254:0; empty if it is not known.
 func deviceOf(number string) string {
-	text, _ := os.ReadFile(filepath.Join("/sys/dev/block", filepath.Base(number), "uevent")) // Without it, the path is not known.
+	// Without this file, the path is not known.
+	text, _ := os.ReadFile(filepath.Join("/sys/dev/block", filepath.Base(number), "uevent"))
 	for line := range strings.Lines(string(text)) {
 		if name, found := strings.CutPrefix(strings.TrimSpace(line), "DEVNAME="); found {
 			return "/dev/" + name
