@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/safefs"
@@ -35,8 +36,25 @@ func (p Pod) EtcHosts() string { return filepath.Join(p.Dir(), "etc-hosts") }
 // EmptyDir is the kubelet's plugin name for emptyDir volumes, and for all volumes whose content podctl writes.
 const EmptyDir = "empty-dir"
 
-// VolumeDir returns the directory of a volume's content. plugin is the kubelet's name for the kind of volume, for
-// example empty-dir or downward-api.
+// VolumePlugin returns the kubelet's plugin name for the kind of a volume, which is part of its path. It is empty for a
+// volume without a directory below the pod's own.
+func VolumePlugin(vol *v1.Volume) string {
+	switch {
+	case vol.EmptyDir != nil:
+		return EmptyDir
+	case vol.ConfigMap != nil:
+		return "configmap"
+	case vol.Secret != nil:
+		return "secret"
+	case vol.DownwardAPI != nil:
+		return "downward-api"
+	case vol.Projected != nil:
+		return "projected"
+	}
+	return ""
+}
+
+// VolumeDir returns the directory of a volume's content. plugin is the volume's VolumePlugin.
 func (p Pod) VolumeDir(plugin, name string) (string, error) {
 	return joined(checkVolume(p, plugin, name), p.Volumes(), "kubernetes.io~"+plugin, name)
 }

@@ -28,24 +28,6 @@ func (c Context) fsGroup() *int64 {
 	return nil
 }
 
-// pluginOf returns the kubelet's plugin name for the kind of a volume, which is part of its path. It is empty for a
-// volume without a directory below the pod's own.
-func pluginOf(vol *v1.Volume) string {
-	switch {
-	case vol.EmptyDir != nil:
-		return state.EmptyDir
-	case vol.ConfigMap != nil:
-		return "configmap"
-	case vol.Secret != nil:
-		return "secret"
-	case vol.DownwardAPI != nil:
-		return "downward-api"
-	case vol.Projected != nil:
-		return "projected"
-	}
-	return ""
-}
-
 // PluginName returns the kubelet's full name for the kind of a volume, for example kubernetes.io/empty-dir.
 func PluginName(vol *v1.Volume) string {
 	switch {
@@ -54,7 +36,7 @@ func PluginName(vol *v1.Volume) string {
 	case vol.PersistentVolumeClaim != nil, vol.Ephemeral != nil:
 		return "kubernetes.io/local-volume"
 	}
-	return "kubernetes.io/" + pluginOf(vol)
+	return "kubernetes.io/" + state.VolumePlugin(vol)
 }
 
 // Path returns the directory of the volume's content. For a hostPath that is the host's path; for a claim, its
@@ -67,7 +49,7 @@ func (c Context) Path(vol podspec.Volume) (string, error) {
 	case vol.PersistentVolumeClaim != nil:
 		return c.Pod.Claims().Dir(c.claim(vol))
 	}
-	if plugin := pluginOf(vol.Volume); plugin != "" {
+	if plugin := state.VolumePlugin(vol.Volume); plugin != "" {
 		return c.Pod.VolumeDir(plugin, vol.Name)
 	}
 	return "", nil
@@ -87,7 +69,7 @@ func (c Context) Paths() map[string]string {
 
 // HasContent reports whether podctl writes the volume's content.
 func HasContent(vol *v1.Volume) bool {
-	return vol != nil && vol.EmptyDir == nil && pluginOf(vol) != ""
+	return vol != nil && vol.EmptyDir == nil && state.VolumePlugin(vol) != ""
 }
 
 // medium returns the storage medium of a volume. A volume that can hold a secret lies in memory and never reaches a
@@ -129,6 +111,6 @@ func (m *mounter) path() (string, error) { return m.Path(m.vol) }
 
 // marker returns the file that marks the volume as complete.
 func (m *mounter) marker() (mark, error) {
-	path, err := m.Pod.VolumeMarker(pluginOf(m.vol.Volume), m.vol.Name)
+	path, err := m.Pod.VolumeMarker(state.VolumePlugin(m.vol.Volume), m.vol.Name)
 	return mark{m.Pod, path}, err
 }

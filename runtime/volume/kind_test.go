@@ -30,8 +30,8 @@ func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			vol := &v1.Volume{Name: "v", VolumeSource: test.source}
-			if got := pluginOf(vol); got != test.plugin {
-				t.Errorf("pluginOf = %q, want %q", got, test.plugin)
+			if got := state.VolumePlugin(vol); got != test.plugin {
+				t.Errorf("VolumePlugin = %q, want %q", got, test.plugin)
 			}
 			c := Context{Pod: pod, Desired: &podspec.Desired{Pod: &v1.Pod{}}}
 			if got := ok(c.Path(podspec.Volume{Volume: vol})); got != test.path {

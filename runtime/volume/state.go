@@ -16,6 +16,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // Digest returns a digest of the paths, modes, owners and bytes of content. The digest of content from Secrets must not
@@ -171,7 +172,7 @@ func (m *mounter) onDisk(wanted string) (digest string, prepared bool, err error
 	case vol.PersistentVolumeClaim != nil:
 		prepared, err = claimDir{m.Context, m.claim(vol)}.ready()
 		return "", prepared, err
-	case pluginOf(vol.Volume) == "":
+	case state.VolumePlugin(vol.Volume) == "":
 		return "", false, &UnsupportedError{Path: m.vol.Path}
 	}
 	prepared, err = m.ready()

@@ -88,10 +88,7 @@ func (m *Meter) FileUsage(ctx context.Context, pod *v1.Pod, containers []string)
 	for _, name := range containers {
 		u.Containers = append(u.Containers, ContainerUsage{Name: name})
 	}
-	return u, m.addSome(ctx, pod, u, func(vol *v1.Volume) bool {
-		plugin, _ := pluginOf(vol)
-		return plugin != ""
-	})
+	return u, m.addSome(ctx, pod, u, func(vol *v1.Volume) bool { return state.VolumePlugin(vol) != "" })
 }
 
 // addLayers adds the containers of a pod.

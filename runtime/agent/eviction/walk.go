@@ -24,8 +24,7 @@ func (m *Meter) addSized(ctx context.Context, pod *v1.Pod, u *Usage) error {
 // its containers.
 func (m *Meter) addFiles(ctx context.Context, pod *v1.Pod, u *Usage) error {
 	return m.addSome(ctx, pod, u, func(vol *v1.Volume) bool {
-		_, local := pluginOf(vol)
-		return local || sizeLimit(vol) != nil
+		return isLocal(vol) || sizeLimit(vol) != nil
 	})
 }
 
@@ -45,13 +44,12 @@ func (m *Meter) addVolumes(pod *v1.Pod, u *Usage, yield func() error, counts fun
 		if !counts(vol) {
 			continue
 		}
-		plugin, local := pluginOf(vol)
-		dir, err := m.layout.Pod(pod.UID).VolumeDir(plugin, vol.Name)
+		dir, err := m.layout.Pod(pod.UID).VolumeDir(state.VolumePlugin(vol), vol.Name)
 		if err != nil {
 			continue // such a volume cannot exist
 		}
 		disk, err := treeUsage(dir, yield)
-		u.Volumes = append(u.Volumes, VolumeUsage{Name: vol.Name, Path: dir, Disk: disk, Local: local})
+		u.Volumes = append(u.Volumes, VolumeUsage{Name: vol.Name, Path: dir, Disk: disk, Local: isLocal(vol)})
 		if err != nil {
 			return err
 		}
@@ -77,22 +75,9 @@ func (m *Meter) addLogs(pod *v1.Pod, u *Usage, yield func() error) error {
 	return nil
 }
 
-// pluginOf returns the kubelet's name for the kind of a volume that is measured, and whether the volume is on the
-// node's disk and ends with the pod (kubelet: IsLocalEphemeralVolume).
-func pluginOf(vol *v1.Volume) (plugin string, local bool) {
-	switch {
-	case vol.EmptyDir != nil:
-		return state.EmptyDir, vol.EmptyDir.Medium == v1.StorageMediumDefault
-	case vol.ConfigMap != nil:
-		return "configmap", true
-	case vol.Secret != nil:
-		return "secret", false
-	case vol.DownwardAPI != nil:
-		return "downward-api", false
-	case vol.Projected != nil:
-		return "projected", false
-	}
-	return "", false
+// isLocal reports whether a volume is on the node's disk and ends with the pod (kubelet: IsLocalEphemeralVolume).
+func isLocal(vol *v1.Volume) bool {
+	return vol.ConfigMap != nil || vol.EmptyDir != nil && vol.EmptyDir.Medium == v1.StorageMediumDefault
 }
 
 // volumeLevels is how many elements at the end of a volume's path belong to the pod.
