@@ -98,7 +98,7 @@ func (s *shared) change(do func(*content)) {
 func (s *shared) fail(err error) {
 	s.change(func(c *content) {
 		c.err = err
-		if !c.known && apierrors.IsNotFound(err) {
+		if apierrors.IsNotFound(err) && (!c.known || c.absent) {
 			c.known, c.absent, c.err = true, true, nil
 		}
 	})
