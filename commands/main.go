@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/spf13/cobra"
+
 	"github.com/podctl/podctl/commands/completion"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/terminal"
@@ -21,14 +23,22 @@ type Join = daemon.Join
 func System() *Env { return terminal.System() }
 
 // Main runs one command line and returns the exit code of the process.
-func Main(ctx context.Context, env *Env, args []string) int { return NodeMain(ctx, env, args, nil) }
+func Main(ctx context.Context, env *Env, args []string) int {
+	p := newProgram(env, nil) //nolint:contextcheck // cobra passes the context to the commands
+	return p.run(ctx, p.root(), args) //nolint:contextcheck // as above
+}
 
-// NodeMain is Main of a program that can join a cluster. If join is nil, `podctl agent --kubeconfig FILE` replaces the
-// process with the program podctl-node.
+// NodeMain is Main of podctl-node, which has only the command agent, and can join a cluster. It replaces the process of
+// `podctl agent --kubeconfig FILE`. The other commands are left out because their code takes memory.
 func NodeMain(ctx context.Context, env *Env, args []string, join Join) int {
-	p := newProgram(env)
-	p.join = join
-	root := p.root() //nolint:contextcheck // cobra passes the context to the commands
+	p := newProgram(env, join) //nolint:contextcheck // as in Main
+	root := p.base()
+	root.AddCommand(p.agent)
+	return p.run(ctx, root, args)
+}
+
+// run runs one command line with the commands of root.
+func (p *program) run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	if completion.Requested(args) {
 		completion.Of(p.sess.Flags).Flags(root)
@@ -44,9 +54,9 @@ func NodeMain(ctx context.Context, env *Env, args []string, join Join) int {
 	}
 	p.sess.RefreshRedactor()
 	text := terminal.PrintableLines(p.sess.ErrorText(err))
-	fmt.Fprintf(env.Err, "podctl: %s\n", text) //nolint:errcheck // there is no other place to print it
+	fmt.Fprintf(p.sess.IO.Err, "podctl: %s\n", text) //nolint:errcheck // there is no other place to print it
 	if usage := (*exit.UsageError)(nil); errors.As(err, &usage) {
-		fmt.Fprintf(env.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above
+		fmt.Fprintf(p.sess.IO.Err, "See '%s --help'.\n", cmd.CommandPath()) //nolint:errcheck // as above
 	}
 	return code
 }

@@ -26,14 +26,16 @@ type program struct {
 	cancel  context.CancelFunc
 	// agent is the command with its own section in configuration files.
 	agent *cobra.Command
-	// join connects an agent to a cluster. It is nil in a program that cannot.
-	join Join
 }
 
-func newProgram(env *Env) *program { return &program{sess: session.New(env)} }
+// newProgram returns a program. join connects its agent to a cluster. It is nil in a program that cannot.
+func newProgram(env *Env, join Join) *program {
+	sess := session.New(env)
+	return &program{sess: sess, agent: agent.New(sess, agent.Program{Version: version, Join: join})}
+}
 
 // New builds the command tree.
-func New(env *Env) *cobra.Command { return newProgram(env).root() }
+func New(env *Env) *cobra.Command { return newProgram(env, nil).root() }
 
 // Groups of commands in the help.
 const (
@@ -45,6 +47,15 @@ const (
 
 // root builds the command tree.
 func (p *program) root() *cobra.Command {
+	root := p.base()
+	p.agent.AddCommand(agent.Subcommands(p.sess)...)
+	addCommands(root, p.sess, p.agent)
+	root.SetHelpCommandGroupID(groupUpkeep)
+	return root
+}
+
+// base returns the root without commands.
+func (p *program) base() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "podctl [command]",
 		Short: "The kubelet's pod sync as a command",
@@ -79,9 +90,6 @@ func (p *program) root() *cobra.Command {
 	)
 	p.sess.Flags.Register(root.PersistentFlags())
 	p.profile.Register(root.PersistentFlags())
-	p.agent = agent.New(p.sess, agent.Program{Version: version, Join: p.join})
-	addCommands(root, p.sess, p.agent)
-	root.SetHelpCommandGroupID(groupUpkeep)
 	return root
 }
 

@@ -1,4 +1,4 @@
-// Command podctl-node is podctl with the code that makes an agent a node of a cluster. `podctl agent --kubeconfig FILE`
+// Command podctl-node is podctl's agent with the code that makes it a node of a cluster. `podctl agent --kubeconfig FILE`
 // runs it. It is a program of its own so that no other command pays for the clients of an API server.
 package main
 

@@ -56,7 +56,12 @@ type Program struct {
 	Join daemon.Join
 }
 
-// New returns the command `podctl agent`.
+// Subcommands returns the commands below `podctl agent`.
+func Subcommands(sess *session.Session) []*cobra.Command {
+	return []*cobra.Command{newStatus(sess), newReload(sess), newJoin(sess)}
+}
+
+// New returns the command `podctl agent`, without subcommands.
 func New(sess *session.Session, program Program) *cobra.Command {
 	o := &agentOptions{}
 	o.Version, o.Join = program.Version, program.Join
@@ -106,7 +111,6 @@ func New(sess *session.Session, program Program) *cobra.Command {
 		},
 	}
 	o.register(cmd.Flags())
-	cmd.AddCommand(newStatus(sess), newReload(sess), newJoin(sess))
 	return cmd
 }
 

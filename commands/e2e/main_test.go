@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/commands"
-	"github.com/podctl/podctl/runtime/cluster/node"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -19,7 +18,7 @@ func TestMain(m *testing.M) {
 	runtimetest.BeTraced()
 	if os.Getenv(playEnv) != "" {
 		ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		os.Exit(commands.NodeMain(ctx, commands.System(), os.Args[1:], node.Join)) //nolint:forbidigo // it is a main function
+		os.Exit(commands.Main(ctx, commands.System(), os.Args[1:])) //nolint:forbidigo // it is a main function
 	}
 	runtimetest.Main(m)
 }
