@@ -24,7 +24,7 @@ func System() *Env { return terminal.System() }
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, env *Env, args []string) int {
-	p := newProgram(env, nil) //nolint:contextcheck // cobra passes the context to the commands
+	p := newProgram(env, nil)         //nolint:contextcheck // cobra passes the context to the commands
 	return p.run(ctx, p.root(), args) //nolint:contextcheck // as above
 }
 
