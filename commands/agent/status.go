@@ -122,7 +122,7 @@ func show(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) error {
 			io.Print("  %s: %s", p.File, p.Text)
 		}
 	}
-	return errors.Join(showPods(io, s, states), showWorkloads(io, s.Workloads))
+	return errors.Join(showPods(io, s, states), showWorkloads(io, s.Workloads), showDevices(io, s))
 }
 
 // showPods prints the table of pods. In a cluster it has their uids, because they identify pods there.

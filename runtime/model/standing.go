@@ -16,3 +16,8 @@ type Standing struct {
 	// Unknown is the error if the pod could not be observed; otherwise nil. Status then has the phase Unknown.
 	Unknown error
 }
+
+// IsOver reports whether a pod has succeeded or failed.
+func IsOver(status *v1.PodStatus) bool {
+	return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
+}

@@ -33,6 +33,17 @@ func ClusterClasses(l Layout) SharedFile {
 	return SharedFile{l, filepath.Join("cluster", "runtimeclasses.json"), "the cluster's RuntimeClasses"}
 }
 
+// Devices returns the record of allocated devices, with the name and the format of a kubelet.
+func Devices(l Layout) SharedFile {
+	return SharedFile{l, filepath.Join(devicesName, "kubelet_internal_checkpoint"), "the record of allocated devices"}
+}
+
+// DevicesSocket returns the path of the socket on which device plugins register, as in a kubelet's root directory. The
+// sockets of the plugins are in the same directory.
+func DevicesSocket(l Layout) string { return filepath.Join(l.Root, devicesName, "kubelet.sock") }
+
+const devicesName = "device-plugins"
+
 // Localnet returns the file with the network interfaces on which podctl has set route_localnet.
 func (l Layout) Localnet() SharedFile {
 	return SharedFile{l, "localnet.json", "the interfaces with route_localnet"}

@@ -28,6 +28,8 @@ type Status struct {
 	Workloads []Workload `json:"workloads,omitempty"`
 	// Pressure are the pressure conditions of the node.
 	Pressure []string `json:"pressure,omitempty"`
+	// Devices are the resources of device plugins.
+	Devices []model.DeviceResource `json:"devices,omitempty"`
 	// Problems are the conflicts between sources: pods that two of them want.
 	Problems []Problem `json:"problems,omitempty"`
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/devices"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -82,6 +83,8 @@ type Join func(ctx context.Context, s *ClusterSettings, m *Member) (Cluster, err
 type Member struct {
 	Engine *runtime.Engine
 	Layout state.Layout
+	// Devices are the devices of the machine.
+	Devices *devices.Manager
 	// Eviction are the thresholds of the agent.
 	Eviction []eviction.Threshold
 	// Sources are the paths and URLs of the other sources.
@@ -126,7 +129,8 @@ func (d *daemon) join(ctx context.Context) (err error) {
 		}
 	}
 	m := &Member{
-		Engine: d.engine, Layout: d.Layout, Eviction: d.Eviction, Version: d.Version, Now: d.Now, Log: d.Log,
+		Engine: d.engine, Layout: d.Layout, Devices: d.devices, Eviction: d.Eviction, Version: d.Version,
+		Now: d.Now, Log: d.Log,
 	}
 	for _, s := range d.Sources {
 		m.Sources = append(m.Sources, s.Name())
@@ -159,11 +163,15 @@ func (d *daemon) runCluster(ctx context.Context) (leave func()) {
 	}
 }
 
-// Status returns the status of the agent, with that of the node in a cluster.
+// Status returns the status of the agent with its devices, and with that of the node in a cluster.
 func (d *daemon) Status(ctx context.Context) (*api.Status, error) {
 	s, err := d.Agent.Status(ctx)
-	if err == nil && d.cluster != nil {
+	if err != nil {
+		return nil, err
+	}
+	s.Devices = d.devices.Resources()
+	if d.cluster != nil {
 		d.cluster.Describe(s)
 	}
-	return s, err
+	return s, nil
 }

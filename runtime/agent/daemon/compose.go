@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/logind"
+	"github.com/podctl/podctl/runtime/devices"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/node"
 )
@@ -28,6 +29,8 @@ type daemon struct {
 	engine *runtime.Engine
 	// housekeeper removes leftovers of pods.
 	housekeeper *housekeeping.Housekeeper
+	// devices gives the devices of plugins to containers.
+	devices *devices.Manager
 	// restart receives a value when the configuration has changed.
 	restart chan struct{}
 	// cluster is the cluster that the machine is a node of. leave ends the work of the node. They are nil without one.
@@ -55,6 +58,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 		Started:      func() { notify(sd.SdNotifyReady) },
 		Ready: func() {
 			d.Log.Info("ready")
+			d.devices.Settle()
 			setGCPercent(gcPercent)
 		},
 	}

@@ -110,6 +110,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	defer func() { err = errors.Join(err, release()) }()
 	engine.Observer.Conditions = nil // The agent does not ask itself. A cluster sets it.
 	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
+	d.devices = d.newDevices()
 	if err = d.join(ctx); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 		return api.Serve(serving, d.Layout.AgentSocket(), d)
 	})
 	serveInParallel("the socket of the Pods API cannot be served", func() error { return d.servePods(serving) })
+	serveInParallel("device plugins cannot register", func() error { return d.serveDevices(serving) })
 	if public != nil {
 		d.Log.Info("serving metrics", "address", public.Addr().String())
 		serveInParallel("the metrics cannot be served", func() error {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -42,6 +43,9 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machine.Identity) nodestatus.Facts {
 	now, state, known := n.member.Now(), runtime.State(), a.NodeFacts()
 	capacity, allocatable := n.resources()
+	devices, healthy := n.member.Devices.Capacity()
+	maps.Copy(capacity, devices)
+	maps.Copy(allocatable, healthy)
 	return nodestatus.Facts{
 		Addresses: nodestatus.Addresses(texts(n.NodeIPs), hostName()), Port: int32(n.Server.Port),
 		Machine: identity, Version: nodestatus.Version(n.member.Version), Capacity: capacity, Allocatable: allocatable,

@@ -1,0 +1,202 @@
+package devices
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// prefer returns the devices that a plugin prefers of those available; nil if it has no preference. must are devices
+// that the choice contains anyway.
+type prefer func(ctx context.Context, resource string, available, must []string, size int64) ([]string, error)
+
+// chooser chooses devices for the containers of one pod.
+type chooser struct {
+	resources map[string]*resource
+	records   records
+	// uses are the pods that use their devices, and whether they end. A pod that is missing has ended. It is nil while
+	// not all pods are known: all records then count.
+	uses   map[types.UID]bool
+	pod    types.UID
+	prefer prefer
+	// reusable are the devices of init containers, which end before the next container starts.
+	reusable map[string]idSet
+	// chosen are the devices that were chosen for containers of the pod.
+	chosen map[string]idSet
+}
+
+// idSet is a set of IDs of devices.
+type idSet map[string]bool
+
+func (s idSet) add(ids ...string) {
+	for _, id := range ids {
+		s[id] = true
+	}
+}
+
+func (s idSet) remove(ids ...string) {
+	for _, id := range ids {
+		delete(s, id)
+	}
+}
+
+func (s idSet) sorted() []string { return slices.Sorted(maps.Keys(s)) }
+
+// choose chooses the devices of all containers. Containers get devices in the order of the request. An init container
+// that ends leaves its devices to the others of its pod (kubelet: ManagerImpl.Allocate).
+func (c *chooser) choose(ctx context.Context, request *model.DeviceRequest) model.Devices {
+	c.reusable, c.chosen = map[string]idSet{}, map[string]idSet{}
+	all := model.Devices{Sets: map[string][]model.DeviceSet{}, Faults: map[string]model.DeviceFault{}}
+	for i := range request.Containers {
+		need := &request.Containers[i]
+		for _, name := range need.Resources() {
+			set, fault := c.chooseOne(ctx, need, name)
+			if fault != nil {
+				all.Faults[need.Container] = *fault
+				break
+			}
+			all.Sets[need.Container] = append(all.Sets[need.Container], *set)
+			c.note(name, set.IDs, need.Ends)
+		}
+	}
+	return all
+}
+
+// note notes the devices of a container.
+func (c *chooser) note(name string, ids []string, ends bool) {
+	if c.reusable[name] == nil {
+		c.reusable[name], c.chosen[name] = idSet{}, idSet{}
+	}
+	c.chosen[name].add(ids...)
+	if ends {
+		c.reusable[name].add(ids...)
+	} else {
+		c.reusable[name].remove(ids...)
+	}
+}
+
+// chooseOne returns the devices of one resource that a container has or can get (kubelet: devicesToAllocate). A
+// container keeps its devices, whatever their health is, as with a kubelet that does not restart. They must have been
+// reported since the start of the agent, because after a boot of the machine they may be others.
+func (c *chooser) chooseOne(
+	ctx context.Context, need *model.DeviceNeed, name string,
+) (*model.DeviceSet, *model.DeviceFault) {
+	r, amount := c.resources[name], need.Amounts[name]
+	record := c.records[key{c.pod, need.Container, name}]
+	switch {
+	case r == nil, r.expired:
+		return nil, c.unregistered(name, amount)
+	case r.reportedAt.IsZero():
+		return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
+			"the device plugin of %s has not registered since the agent started; podctl waits for it", name,
+		), Status: "no healthy devices present; cannot allocate unhealthy devices " + name}
+	case record != nil:
+		return c.recorded(record, name, amount)
+	case len(r.healthy()) == 0:
+		return nil, rejecting(name, "no healthy devices present; cannot allocate unhealthy devices %s", name)
+	}
+	ids, fault := c.pick(ctx, r, name, amount)
+	return &model.DeviceSet{Resource: name, IDs: ids}, fault
+}
+
+// unregistered is the fault of a resource that no plugin has registered.
+func (c *chooser) unregistered(name string, amount int64) *model.DeviceFault {
+	return &model.DeviceFault{
+		Resource: name, Message: "no device plugin has registered " + name,
+		Status: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: 0, capacity: 0", name, amount),
+	}
+}
+
+func rejecting(name, format string, args ...any) *model.DeviceFault {
+	return &model.DeviceFault{Resource: name, Message: fmt.Sprintf(format, args...), Rejects: true}
+}
+
+// recorded returns the devices that a container has.
+func (c *chooser) recorded(r *record, name string, amount int64) (*model.DeviceSet, *model.DeviceFault) {
+	ids := r.ids()
+	if int64(len(ids)) != amount {
+		return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
+			"the request for %s changed from %d to %d; a container keeps its devices until the pod is deleted",
+			name, len(ids), amount)}
+	}
+	for _, id := range ids {
+		if _, listed := c.resources[name].devices[id]; !listed {
+			return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
+				"device %q of %s, which the container has, does not exist any more; delete the pod to use another one", id, name,
+			)}
+		}
+	}
+	return &model.DeviceSet{Resource: name, IDs: ids, Allocated: true}, nil
+}
+
+// pick chooses devices: first those that init containers of the pod leave, then those that the plugin prefers, then any.
+func (c *chooser) pick(ctx context.Context, r *resource, name string, amount int64) ([]string, *model.DeviceFault) {
+	picked := take(nil, c.reusable[name].sorted(), amount)
+	missing := amount - int64(len(picked))
+	if missing == 0 {
+		return picked, nil
+	}
+	free, ending := c.free(r, name)
+	if int64(len(free)) < missing {
+		fault := rejecting(name, "requested number of devices unavailable for %s. Requested: %d, Available: %d",
+			name, missing, len(free))
+		if fault.Rejects = int64(len(free)+ending) < missing; !fault.Rejects {
+			fault.Message, fault.Status = fault.Message+"; podctl waits for pods that end", fault.Message
+		}
+		return nil, fault
+	}
+	preferred, err := c.prefer(ctx, name, slices.Sorted(slices.Values(slices.Concat(free, picked))), picked, amount)
+	if err != nil {
+		return nil, rejecting(name, "device plugin GetPreferredAllocation rpc failed with err: %v", err)
+	}
+	available := idSet{}
+	available.add(free...)
+	preferred = slices.DeleteFunc(slices.Clone(preferred), func(id string) bool { return !available[id] })
+	picked = take(take(picked, preferred, amount), free, amount)
+	slices.Sort(picked)
+	return picked, nil
+}
+
+// take adds IDs to picked that it does not contain, until it has the amount.
+func take(picked, from []string, amount int64) []string {
+	for _, id := range from {
+		if int64(len(picked)) < amount && !slices.Contains(picked, id) {
+			picked = append(picked, id)
+		}
+	}
+	return picked
+}
+
+// free returns the healthy devices that no container has, and the number of those that pods have which end.
+func (c *chooser) free(r *resource, name string) (free []string, ending int) {
+	used := maps.Clone(c.chosen[name])
+	if used == nil {
+		used = idSet{}
+	}
+	leaving := idSet{}
+	for k, rec := range c.records {
+		ends, uses := c.uses[k.pod]
+		switch {
+		case k.resource != name || c.uses != nil && !uses && k.pod != c.pod:
+		case ends && k.pod != c.pod || c.uses == nil && k.pod != c.pod:
+			leaving.add(rec.ids()...)
+		default:
+			used.add(rec.ids()...)
+		}
+	}
+	for _, id := range r.healthy() {
+		switch {
+		case used[id]:
+		case leaving[id]:
+			ending++
+		default:
+			free = append(free, id)
+		}
+	}
+	return free, ending
+}

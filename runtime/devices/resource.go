@@ -1,0 +1,88 @@
+package devices
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/podctl/podctl/runtime/devices/checkpoint"
+	"github.com/podctl/podctl/runtime/model"
+)
+
+// resource is one resource with its devices.
+type resource struct {
+	// plugin is the plugin; nil while none is connected.
+	plugin *plugin
+	// devices are those that the plugin reported last, by ID.
+	devices map[string]device
+	// reportedAt is when the plugin reported its devices last; zero if it has not since the start of the agent.
+	reportedAt time.Time
+	// preStart is set if the plugin must be called before each start of a container.
+	preStart bool
+	// since is when the plugin connected or was gone. err is why it is gone.
+	since time.Time
+	err   string
+	// expired is set once the plugin has been gone for some time (kubelet: endpointStopGracePeriod).
+	expired bool
+}
+
+// device is one device.
+type device struct {
+	healthy bool
+	// nodes are its NUMA nodes.
+	nodes []int64
+}
+
+// healthy returns the healthy devices in order.
+func (r *resource) healthy() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.devices)), func(id string) bool { return !r.devices[id].healthy })
+}
+
+// lose notes that the plugin is gone: all its devices are unhealthy (kubelet: markResourceUnhealthy).
+func (r *resource) lose(now time.Time, err error) {
+	r.plugin, r.since, r.err = nil, now, err.Error()
+	devices := map[string]device{}
+	for id, d := range r.devices {
+		devices[id] = device{nodes: d.nodes}
+	}
+	r.devices = devices
+}
+
+// devicesOf translates the devices of a report.
+func devicesOf(listed []*pluginapi.Device) map[string]device {
+	devices := map[string]device{}
+	for _, d := range listed {
+		var nodes []int64
+		for _, n := range d.GetTopology().GetNodes() {
+			nodes = append(nodes, n.GetID())
+		}
+		devices[d.GetID()] = device{healthy: d.GetHealth() == pluginapi.Healthy, nodes: nodes}
+	}
+	return devices
+}
+
+// perNUMA lists devices by NUMA node.
+func (r *resource) perNUMA(ids []string) checkpoint.DevicesPerNUMA {
+	all := checkpoint.DevicesPerNUMA{}
+	for _, id := range ids {
+		nodes := r.devices[id].nodes
+		if len(nodes) == 0 {
+			nodes = []int64{checkpoint.NoNUMA}
+		}
+		for _, n := range nodes {
+			all[n] = append(all[n], id)
+		}
+	}
+	return all
+}
+
+// state describes the resource.
+func (r *resource) state(name string, all records) model.DeviceResource {
+	healthy := len(r.healthy())
+	return model.DeviceResource{
+		Name: name, Healthy: healthy, Unhealthy: len(r.devices) - healthy,
+		Connected: r.plugin != nil, Since: r.since, Error: r.err, Uses: all.uses(name),
+	}
+}

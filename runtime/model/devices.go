@@ -1,0 +1,137 @@
+package model
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+)
+
+// DeviceRequest are the devices that a pod needs.
+type DeviceRequest struct {
+	Pod types.UID `json:"pod"`
+	// Containers are those that need devices, in the order in which a kubelet allocates them.
+	Containers []DeviceNeed `json:"containers"`
+}
+
+// DeviceNeed are the devices that one container needs.
+type DeviceNeed struct {
+	Container string `json:"container"`
+	// Amounts are the numbers of devices by resource.
+	Amounts map[string]int64 `json:"amounts"`
+	// Ends is set for an init container that ends before others start, which may then have its devices.
+	Ends bool `json:"ends,omitempty"`
+}
+
+// Resources returns the resources of the need in order.
+func (n *DeviceNeed) Resources() []string { return slices.Sorted(maps.Keys(n.Amounts)) }
+
+// DeviceRequestOf returns the extended resources in the limits of a pod's containers, which equal the requests (kubelet:
+// allocateContainerResources). It has no containers if the pod needs none.
+func DeviceRequestOf(pod *v1.Pod) DeviceRequest {
+	request := DeviceRequest{Pod: pod.UID}
+	for _, ref := range podspec.Containers(pod) {
+		amounts := map[string]int64{}
+		for name, amount := range ref.Resources.Limits {
+			if podspec.IsExtendedResource(name) && amount.Value() > 0 {
+				amounts[string(name)] = amount.Value()
+			}
+		}
+		if len(amounts) > 0 {
+			request.Containers = append(request.Containers, DeviceNeed{
+				Container: ref.Name, Amounts: amounts, Ends: ref.Type == podspec.Init,
+			})
+		}
+	}
+	return request
+}
+
+// Devices are the devices for the containers of a pod.
+type Devices struct {
+	// Sets are the devices that a container has or can get, by container.
+	Sets map[string][]DeviceSet `json:"sets,omitempty"`
+	// Faults are the reasons why containers cannot get their devices now, by container.
+	Faults map[string]DeviceFault `json:"faults,omitempty"`
+}
+
+// DeviceSet are devices of one resource.
+type DeviceSet struct {
+	Resource string   `json:"resource"`
+	IDs      []string `json:"ids"`
+	// Allocated is set if the container has the devices already.
+	Allocated bool `json:"allocated,omitempty"`
+}
+
+// Unallocated returns the devices that a container gets when it starts.
+func (d *Devices) Unallocated(container string) []DeviceSet {
+	return slices.DeleteFunc(slices.Clone(d.Sets[container]), func(s DeviceSet) bool { return s.Allocated })
+}
+
+// DeviceFault is why a container cannot get devices of a resource.
+type DeviceFault struct {
+	Resource string `json:"resource"`
+	// Message is the text for users, and Status the error of a kubelet. An empty Status is the same as Message.
+	Message string `json:"message"`
+	Status  string `json:"status,omitempty"`
+	// Rejects is set if a kubelet rejects a new pod for this reason. Otherwise the pod waits: for a plugin that has not
+	// registered, or for devices of pods that end.
+	Rejects bool `json:"rejects,omitempty"`
+}
+
+// DeviceResource is the state of one resource of a device plugin.
+type DeviceResource struct {
+	Name string `json:"name"`
+	// Healthy and Unhealthy are the numbers of devices. Devices of a plugin that is gone are unhealthy.
+	Healthy   int `json:"healthy"`
+	Unhealthy int `json:"unhealthy"`
+	// Connected is set while the plugin reports its devices. Since is when that began or ended.
+	Connected bool      `json:"connected"`
+	Since     time.Time `json:"since"`
+	// Error is why the connection ended.
+	Error string `json:"error,omitempty"`
+	// Uses are the containers that have devices.
+	Uses []DeviceUse `json:"uses,omitempty"`
+}
+
+// DeviceUse are the devices that a container has.
+type DeviceUse struct {
+	Pod       types.UID `json:"pod"`
+	Container string    `json:"container"`
+	IDs       []string  `json:"ids"`
+}
+
+// DeviceConfig is what device plugins add to the message of a container (kubelet: DeviceRunContainerOptions). Lists are
+// in a fixed order.
+type DeviceConfig struct {
+	Env         []DeviceEnv       `json:"env,omitempty"`
+	Mounts      []DeviceMount     `json:"mounts,omitempty"`
+	Nodes       []DeviceNode      `json:"nodes,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	// CDI are the fully qualified names of CDI devices.
+	CDI []string `json:"cdi,omitempty"`
+}
+
+// DeviceEnv is a variable of the environment.
+type DeviceEnv struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// DeviceMount is a path of the host that is mounted into a container.
+type DeviceMount struct {
+	HostPath      string `json:"hostPath"`
+	ContainerPath string `json:"containerPath"`
+	ReadOnly      bool   `json:"readOnly,omitempty"`
+}
+
+// DeviceNode is a device file.
+type DeviceNode struct {
+	HostPath      string `json:"hostPath"`
+	ContainerPath string `json:"containerPath"`
+	// Permissions are letters of r, w and m.
+	Permissions string `json:"permissions,omitempty"`
+}
