@@ -61,7 +61,7 @@ func FromAPI(pod *v1.Pod) (*podspec.Desired, error) {
 	return d, nil
 }
 
-// checkFromAPI checks the size of a pod, and the names that become parts of paths.
+// checkFromAPI checks the size of a pod, and the names that become parts of paths and identify steps of a plan.
 func checkFromAPI(pod *v1.Pod) error {
 	switch {
 	case pod.Size() > input.DefaultMaxBytes:
@@ -87,6 +87,25 @@ func checkFromAPI(pod *v1.Pod) error {
 		if wrong := one.rule(one.name); len(wrong) > 0 {
 			return fmt.Errorf("%s: %s: %s", one.path, quote.Value(one.name), strings.Join(wrong, "; "))
 		}
+	}
+	return checkTwins(pod)
+}
+
+// checkTwins refuses two containers, or two volumes, with the same name.
+func checkTwins(pod *v1.Pod) error {
+	containers, volumes := map[string]string{}, map[string]string{}
+	for _, ref := range podspec.Containers(pod) {
+		if first := containers[ref.Name]; first != "" {
+			return fmt.Errorf("%s.name: %q is also the name of %s", ref.Path, ref.Name, first)
+		}
+		containers[ref.Name] = ref.Path
+	}
+	for i := range pod.Spec.Volumes {
+		name, at := pod.Spec.Volumes[i].Name, fieldpath.Index("spec.volumes", i)
+		if first := volumes[name]; first != "" {
+			return fmt.Errorf("%s.name: %q is also the name of %s", at, name, first)
+		}
+		volumes[name] = at
 	}
 	return nil
 }

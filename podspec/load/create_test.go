@@ -185,12 +185,22 @@ func TestFromAPI(t *testing.T) {
 // TestFromAPIRefuses checks the limits of a pod of the API server.
 func TestFromAPIRefuses(t *testing.T) {
 	for want, change := range map[string]func(*v1.Pod){
-		"metadata.uid is missing":                      func(p *v1.Pod) { p.UID = "" },
-		`metadata.uid: "../x": a uid has`:              func(p *v1.Pod) { p.UID = "../x" },
-		`metadata.name: ".."`:                          func(p *v1.Pod) { p.Name = ".." },
-		`metadata.namespace: ""`:                       func(p *v1.Pod) { p.Namespace = "" },
-		`spec.containers[0].name: "a/b"`:               func(p *v1.Pod) { p.Spec.Containers[0].Name = "a/b" },
-		`spec.volumes[0].name: "../etc"`:               func(p *v1.Pod) { p.Spec.Volumes = []v1.Volume{{Name: "../etc"}} },
+		"metadata.uid is missing":         func(p *v1.Pod) { p.UID = "" },
+		`metadata.uid: "../x": a uid has`: func(p *v1.Pod) { p.UID = "../x" },
+		`metadata.name: ".."`:             func(p *v1.Pod) { p.Name = ".." },
+		`metadata.namespace: ""`:          func(p *v1.Pod) { p.Namespace = "" },
+		`spec.containers[0].name: "a/b"`:  func(p *v1.Pod) { p.Spec.Containers[0].Name = "a/b" },
+		`spec.volumes[0].name: "../etc"`:  func(p *v1.Pod) { p.Spec.Volumes = []v1.Volume{{Name: "../etc"}} },
+		`spec.containers[1].name: "app" is also the name of spec.containers[0]`: func(p *v1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+		},
+		`spec.ephemeralContainers[0].name: "app" is also`: func(p *v1.Pod) {
+			p.Spec.EphemeralContainers = make([]v1.EphemeralContainer, 1)
+			p.Spec.EphemeralContainers[0].Name = "app"
+		},
+		`spec.volumes[1].name: "v" is also the name of spec.volumes[0]`: func(p *v1.Pod) {
+			p.Spec.Volumes = []v1.Volume{{Name: "v"}, {Name: "v"}}
+		},
 		"it is larger than 10485760 bytes":             func(p *v1.Pod) { p.Annotations = map[string]string{"a": strings.Repeat("x", 10<<20)} },
 		"it has more than 100000 entries in lists and": func(p *v1.Pod) { p.Spec.Containers[0].Env = make([]v1.EnvVar, 100_000) },
 		"it has more than 100000 entries in lists":     func(p *v1.Pod) { p.Finalizers = make([]string, 100_001) },

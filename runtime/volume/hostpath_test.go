@@ -212,6 +212,9 @@ func TestFaultsOfContent(t *testing.T) {
 			Name:         "v",
 			VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages}},
 		}},
+		`unknown storage medium "Odd"`: {{
+			Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: "Odd"}},
+		}},
 		"needs a container that requests hugepages-2Mi": {
 			{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: pages + "-2Mi"}}},
 		},

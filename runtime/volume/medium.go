@@ -99,12 +99,15 @@ func podMemoryLimit(pod *v1.Pod) int64 {
 }
 
 // pageSize returns the size in bytes of the huge pages of a volume. A container must request pages of this size
-// (kubelet: getPageSizeMountOption).
+// (kubelet: SetUpAt, getPageSizeMountOption).
 func pageSize(pod *v1.Pod, m v1.StorageMedium) (int64, error) {
 	requested := requestedPages(pod)
 	named, ok := strings.CutPrefix(string(m), string(v1.StorageMediumHugePagesPrefix))
-	if !ok {
+	switch {
+	case m == v1.StorageMediumHugePages:
 		return onlyPageSize(requested)
+	case !ok:
+		return 0, fmt.Errorf("unknown storage medium %q", m)
 	}
 	size, err := resource.ParseQuantity(named)
 	if err != nil {

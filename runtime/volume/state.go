@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -126,7 +125,7 @@ func (m *mounter) ownFault(contentErr error) error {
 	if _, err := m.path(); err != nil {
 		return err
 	}
-	if kind := medium(m.vol.Volume); strings.HasPrefix(string(kind), string(v1.StorageMediumHugePages)) {
+	if kind := medium(m.vol.Volume); kind != v1.StorageMediumDefault && kind != v1.StorageMediumMemory {
 		if _, err := pageSize(m.Desired.Pod, kind); err != nil {
 			return err
 		}
