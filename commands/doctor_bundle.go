@@ -140,7 +140,7 @@ func redactJSON(r *redaction.Redactor, document []byte) []byte {
 	if r == nil {
 		return document
 	}
-	d := &jsonRedaction{redactor: r, inside: []string{""}}
+	d := &jsonRedaction{redactor: r, inside: []string{""}, numbers: snapshot.NumberKeys()}
 	// A token is a string, with the colon if it is a key, or a bracket.
 	token := regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?:\s*:)?|[{}\[\]]`)
 	return token.ReplaceAllFunc(document, d.token)
@@ -152,6 +152,8 @@ type jsonRedaction struct {
 	// key is the last key. inside are the keys of the surrounding objects and lists.
 	key    string
 	inside []string
+	// numbers are the keys of numbers that are strings of digits.
+	numbers map[string]bool
 }
 
 func (d *jsonRedaction) token(found []byte) []byte {
@@ -203,6 +205,9 @@ func (d *jsonRedaction) isOwn(text string) bool {
 		}
 	}
 	if _, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		return true
+	}
+	if d.numbers[d.key] && strings.Trim(strings.TrimPrefix(text, "-"), "0123456789") == "" {
 		return true
 	}
 	switch d.key {

@@ -123,7 +123,8 @@ func TestCommonWordsAsSecrets(t *testing.T) {
 	r := session.NewRedactor([]state.AppliedPod{{Desired: desired}})
 	own := `{"apiVersion":"podctl.dev/v1alpha1","kind":"Snapshot","takenAt":"2026-11-22T01:02:03.5Z",` +
 		`"pod":{"namespace":"default","name":"podctl","uid":"2026-1"},` +
-		`"status":{"state":"Error","reason":"Error","id":"2026"},"containers":[{"name":"default"}]}`
+		`"status":{"state":"Error","reason":"Error","id":"2026","created_at":"1792026000000000000",` +
+		`"linux":{"cpu_quota":"-2026"}},"containers":[{"name":"default"}]}`
 	if got := string(redactJSON(r, []byte(own))); got != own {
 		t.Errorf("%s\n  is %s", own, got)
 	}
@@ -132,6 +133,8 @@ func TestCommonWordsAsSecrets(t *testing.T) {
 			`"annotations":{"name":"(secret)"}}`,
 		`{"reason":"an Error","list":[{"name":"a"},"podctl"]}`: `{"reason":"an (secret)","list":[{"name":"a"},"(secret)"]}`,
 		`{"a" : {"name":"X"}, "name" : "Error"}`:               `{"a" : {"name":"X"}, "name" : "(secret)"}`,
+		`{"created_at":"in 2026","n":"12026"}`:                 `{"created_at":"in (secret)","n":"1(secret)"}`,
+		`{"labels":{"created_at":"2026"}}`:                     `{"labels":{"created_at":"(secret)"}}`,
 	} {
 		if got := string(redactJSON(r, []byte(text))); got != want {
 			t.Errorf("%s\n  is %s\nwant %s", text, got, want)

@@ -415,9 +415,20 @@ func TestE2E(t *testing.T) {
 				t.Fatal(err)
 			}
 			runtimetest.CheckLeaks(t)
+			m.clearAfterFailure(t)
 			one.test(t, m)
 		})
 	}
+}
+
+// clearAfterFailure deletes what a failed test leaves, so that the tests after it start with an empty node.
+func (m *machine) clearAfterFailure(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if t.Failed() {
+			m.must(t, "delete", "--all", "-A", "--force", "--volumes", "--timeout", "60s")
+		}
+	})
 }
 
 func testHello(t *testing.T, m *machine) {
