@@ -177,6 +177,7 @@ func clusterCommands() map[string]clusterCommand {
 		"get":      {works: []string{"get a/web", "get -A -o wide", "get " + clusterUID + " -o json", "get -A --containers"}},
 		"describe": {works: []string{"describe a/web"}},
 		"events":   {works: []string{"events a/web", "events -A"}},
+		"why":      {works: []string{"why a/web", "why a/web c -o json"}},
 		"top":      {works: []string{"top -A --once"}},
 		"logs":     {works: []string{"logs a/web c"}},
 		"probe":    {works: []string{"probe a/web"}},
@@ -268,7 +269,7 @@ func TestAmbiguousNames(t *testing.T) {
 	for _, line := range []string{
 		"get a/web", "describe a/web", "plan a/web", "events a/web", "logs a/web c", "probe a/web", "wait a/web", "delete a/web",
 		"delete pod web -n a", "apply a/web", "restart a/web c", "exec a/web -- ls", "cp a/web:/x .", "attach a/web", "export a/web",
-		"debug a/web --image i:1", "port-forward a/web 80", "snapshot a/web", "top a/web --once", "wait --for=deleted a/web",
+		"why a/web", "debug a/web --image i:1", "port-forward a/web 80", "snapshot a/web", "top a/web --once", "wait --for=deleted a/web",
 		"image pull a/web",
 	} {
 		code, stdout, stderr := l.Call(strings.Fields(line)...)
@@ -279,7 +280,7 @@ func TestAmbiguousNames(t *testing.T) {
 		}
 	}
 	for _, uid := range []string{clusterUID, secondUID, secondUID[:8]} {
-		for _, line := range []string{"get", "describe", "plan", "events", "probe", "restart"} {
+		for _, line := range []string{"get", "describe", "plan", "events", "why", "probe", "restart"} {
 			if code, stdout, stderr := l.Call(line, uid); code != exit.OK {
 				t.Errorf("%s %s: exit code %d\n%s%s", line, uid, code, stdout, stderr)
 			}

@@ -115,6 +115,7 @@ func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Comman
 		inspect.NewExplain(sess),
 		inspect.NewDescribe(sess),
 		inspect.NewEvents(sess),
+		inspect.NewWhy(sess),
 		inspect.NewTop(sess),
 		inspect.NewLogs(sess),
 		lifecycle.NewWait(sess),

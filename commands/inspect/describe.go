@@ -193,10 +193,16 @@ func (r *describer) timelines(pods []*v1.Pod) error {
 
 // next returns the plan of the next apply. It is nil for a pod that podctl cannot observe or did not apply.
 func (r *describer) next(ctx context.Context, d *podspec.Desired, pod *v1.Pod) (*plan.Plan, error) {
+	return r.plan(ctx, d, pod, plan.Options{})
+}
+
+func (r *describer) plan(
+	ctx context.Context, d *podspec.Desired, pod *v1.Pod, opts plan.Options,
+) (*plan.Plan, error) {
 	if d.Rebuilt || pod.Status.Phase == v1.PodUnknown {
 		return nil, nil
 	}
-	return r.engine.Pods.Plan(ctx, d, plan.Options{})
+	return r.engine.Pods.Plan(ctx, d, opts)
 }
 
 func (r *describer) describe(ctx context.Context, d *podspec.Desired, pod *v1.Pod) error {

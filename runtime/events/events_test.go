@@ -54,6 +54,8 @@ func TestRecorders(t *testing.T) {
 		r.Normal(noon, "Started", "a", "Container started")
 		r.Warning(noon, "Unhealthy", "a", "failed with correct horse")
 		r.Span(state.Span{Kind: "Ready", Object: "a", Begin: noon, End: noon})
+		r.Decision(state.Decision{Kind: "StartContainer", Message: "correct horse", Error: "correct horse", Last: noon})
+		r.DecisionOnce(noon, state.Decision{Kind: state.Held, Message: "x", Last: noon})
 		if err := r.Write(pod, ref, redaction.New([]byte("correct horse"))); err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +67,11 @@ func TestRecorders(t *testing.T) {
 	if e := h.Events[1]; e.Type != state.Warning ||
 		e.Count != 2 || strings.Contains(e.Message, "correct horse") || !strings.Contains(e.Message, "failed with") {
 		t.Errorf("%+v", e)
+	}
+	// The hold is recorded once since its time. The order is that of the last decisions.
+	if d := h.Decisions; len(d) != 2 || d[0].Kind != state.Held || d[0].Count != 1 || d[1].Count != 2 ||
+		strings.Contains(d[1].Message+d[1].Error, "correct horse") {
+		t.Errorf("%+v", h.Decisions)
 	}
 }
 

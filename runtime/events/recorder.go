@@ -25,8 +25,17 @@ type Recorder struct {
 
 	events []state.PodEvent
 	spans  []state.Span
+	// decisions are those to add, each unless there is an equal one since a time.
+	decisions []decided
 	// since holds, by index, the time since which an earlier event makes this one redundant.
 	since map[int]time.Time
+}
+
+// decided is a decision. A zero time since adds it in any case.
+type decided struct {
+	state.Decision
+
+	since time.Time
 }
 
 // Normal records a normal event.
@@ -54,10 +63,20 @@ func (r *Recorder) WarningOnce(at, since time.Time, reason, container, text stri
 // Span records how long something took.
 func (r *Recorder) Span(s state.Span) { r.spans = append(r.spans, s) }
 
+// Decision records what a pass did, and why.
+func (r *Recorder) Decision(d state.Decision) {
+	r.decisions = append(r.decisions, decided{Decision: d})
+}
+
+// DecisionOnce records a decision, unless it was recorded since a time.
+func (r *Recorder) DecisionOnce(since time.Time, d state.Decision) {
+	r.decisions = append(r.decisions, decided{d, since})
+}
+
 // Write adds the records to the pod's history, without values of Secrets. If it fails, only these events are lost. The
 // caller holds the pod's lock.
 func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Redactor) error {
-	if len(r.events)+len(r.spans) == 0 {
+	if len(r.events)+len(r.spans)+len(r.decisions) == 0 {
 		return nil
 	}
 	h, err := pod.History().Read()
@@ -81,11 +100,23 @@ func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Re
 	if len(news) > 0 && r.Listen != nil {
 		r.Listen(ref, news)
 	}
-	if len(news)+len(r.spans) == 0 {
+	if !r.decide(h, redactor) && len(news)+len(r.spans) == 0 {
 		return nil
 	}
 	h.Mark(r.spans...)
 	return pod.History().Write(h)
+}
+
+// decide adds the decisions to a history, and reports whether there were new ones.
+func (r *Recorder) decide(h *state.History, redactor *redaction.Redactor) (changed bool) {
+	for _, d := range r.decisions {
+		d.Redact(redactor)
+		if d.since.IsZero() || !h.DecidedSince(d.since, d.Decision) {
+			h.Decide(d.Decision)
+			changed = true
+		}
+	}
+	return changed
 }
 
 // ownerOf returns the workload that created a pod. A pod of the API server has none: its owner is an object there, also

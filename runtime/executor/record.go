@@ -25,10 +25,60 @@ func recordStep(r *events.Recorder, p *plan.Plan, manifest *v1.Pod, ev *Event) {
 	case StepDone:
 		recordSpan(r, ev, false)
 		recordDone(r, ev)
+		recordDecision(r, ev, "")
 	case StepFailed:
 		recordSpan(r, ev, true)
 		recordFailure(r, ev)
 	case Warning, StepProgress, StepSkipped:
+	}
+}
+
+// decisive lists the kinds of steps that change what runs. Failures of all kinds are recorded.
+func decisive() []plan.Kind {
+	return []plan.Kind{
+		plan.RunSandbox, plan.StopSandbox, plan.StartContainer, plan.StopContainer,
+		plan.UpdateContainer, plan.UpdatePod,
+	}
+}
+
+// recordDecision records a step with the reason in the plan. failure is empty if the step succeeded.
+func recordDecision(r *events.Recorder, ev *Event, failure string) {
+	s := ev.Step
+	if failure == "" && !slices.Contains(decisive(), s.Kind) {
+		return
+	}
+	r.Decision(state.Decision{
+		Kind: string(s.Kind), Container: s.Container, Attempt: s.Attempt, Reason: s.Reason, Message: s.Message,
+		Error: failure, Last: ev.Time,
+	})
+}
+
+// recordDrift records what changed outside podctl before a pass. A plan without steps repairs nothing.
+func recordDrift(r *events.Recorder, p *plan.Plan) {
+	if !p.Pending() {
+		return
+	}
+	for _, text := range p.Drift {
+		r.Decision(state.Decision{Kind: state.Drift, Message: text, Last: p.ObservedAt})
+	}
+}
+
+// recordHolds records the holds of a plan as decisions, each as often as its event.
+func recordHolds(r *events.Recorder, at time.Time, p *plan.Plan) {
+	for i := range p.Holds {
+		h := &p.Holds[i]
+		since := at.Add(-holdEventEvery)
+		switch {
+		case h.Delay != nil:
+			since = delayedSince(h)
+		case h.Evicted && p.Eviction != nil:
+			since = p.Eviction.At
+		case h.Admission && p.Rejection != nil:
+			since = p.Rejection.At
+		}
+		r.DecisionOnce(since, state.Decision{
+			Kind: state.Held, Container: h.Container, Reason: h.Reason, Message: h.Message, Last: at,
+		})
 	}
 }
 
@@ -109,6 +159,7 @@ func recordFailure(r *events.Recorder, ev *Event) {
 		return
 	}
 	s := ev.Step
+	recordDecision(r, ev, kubeletText(step.Err))
 	if resizes(s) && inCluster(r) {
 		return // resizer records it.
 	}

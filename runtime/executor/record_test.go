@@ -314,3 +314,41 @@ func TestRestartDelayIsOneEvent(t *testing.T) {
 		}
 	}
 }
+
+// TestDecisions checks that steps that change what runs, failures, drift and holds are recorded with the plan's reasons.
+// A restart delay is recorded once while it lasts, and other holds once a minute.
+func TestDecisions(t *testing.T) {
+	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	r := &events.Recorder{}
+	start := &plan.Step{
+		Kind: plan.StartContainer, Container: "a", Attempt: 2, Reason: model.ContainerExited, Message: "exited 1 3s ago",
+	}
+	pull := &plan.Step{Kind: plan.PullImage, Container: "a", Image: "i:1", Reason: model.ImageAbsent, Message: "not present"}
+	p := &plan.Plan{ObservedAt: at, Steps: []plan.Step{*start}, Drift: []string{"container a is gone"}, Holds: []plan.Hold{
+		{Container: "b", Reason: model.CrashLoopBackOff, Delay: &podstatus.Delay{Until: at.Add(time.Hour), Duration: time.Hour}},
+		{Reason: model.NetworkNotReady, Message: "cni"},
+	}}
+	recordDrift(r, p)
+	recordDrift(r, &plan.Plan{Drift: []string{"nothing repairs this"}})
+	for _, s := range []*plan.Step{start, pull} {
+		recordStep(r, p, nil, &Event{Kind: StepDone, Step: s, Time: at})
+	}
+	recordStep(r, p, nil, &Event{Kind: StepFailed, Step: pull, Time: at, Err: &StepError{Step: pull, Err: errors.New("no route")}})
+	for _, later := range []time.Duration{0, 30 * time.Second, 2 * time.Minute} {
+		recordHolds(r, at.Add(later), p)
+	}
+	var got []string
+	for _, d := range written(t, r).Decisions {
+		got = append(got, fmt.Sprintf("%s %s/%d %s: %s, error %q, x%d", d.Kind, d.Container, d.Attempt, d.Reason, d.Message, d.Error, d.Count))
+	}
+	want := []string{
+		`Drift /0 : container a is gone, error "", x1`,
+		`StartContainer a/2 Exited: exited 1 3s ago, error "", x1`,
+		`PullImage a/0 ImageAbsent: not present, error "no route", x1`,
+		`Hold b/0 CrashLoopBackOff: , error "", x1`,
+		`Hold /0 NetworkNotReady: cni, error "", x2`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,6 +21,8 @@ type History struct {
 	Events []PodEvent `json:"events,omitempty"`
 	// Spans holds the steps since the pod's sandbox was created, in the order in which they ended.
 	Spans []Span `json:"spans,omitempty"`
+	// Decisions holds what passes did and did not do, with the plan's reasons. The newest is the last.
+	Decisions []Decision `json:"decisions,omitempty"`
 }
 
 // Owner names the workload that created a pod, in the pod's namespace.
@@ -32,6 +35,9 @@ type Owner struct {
 func (h *History) Redact(r *redaction.Redactor) {
 	for i := range h.Events {
 		h.Events[i].Message = r.Text(h.Events[i].Message)
+	}
+	for i := range h.Decisions {
+		h.Decisions[i].Redact(r)
 	}
 }
 
@@ -67,21 +73,85 @@ type Span struct {
 	Failed bool      `json:"failed,omitempty"`
 }
 
-// Limits of a history: bytes of its file, events, spans, and bytes of a message (core/v1: an event's message has at
-// most 1024).
+// Kinds of decisions that are not steps.
+const (
+	// Held is a decision to do nothing now, although something should be done.
+	Held = "Hold"
+	// Drift is a change outside podctl that a pass found before it did its steps.
+	Drift = "Drift"
+)
+
+// Decision is a step of a pass, or a hold, with the reason in the plan. An event has a kubelet's text, which often has
+// no reason.
+type Decision struct {
+	// Kind is the kind of the step, Held or Drift.
+	Kind string `json:"kind"`
+	// Container is empty for the pod.
+	Container string `json:"container,omitempty"`
+	// Attempt is the attempt that a step created.
+	Attempt uint32       `json:"attempt,omitempty"`
+	Reason  model.Reason `json:"reason"`
+	Message string       `json:"message"`
+	// Error is why the step failed; empty if it did not.
+	Error string    `json:"error,omitempty"`
+	Count int       `json:"count"`
+	First time.Time `json:"firstTimestamp"`
+	Last  time.Time `json:"lastTimestamp"`
+}
+
+// Redact removes values of Secrets from the texts.
+func (d *Decision) Redact(r *redaction.Redactor) {
+	d.Message, d.Error = r.Text(d.Message), r.Text(d.Error)
+}
+
+// cut shortens the texts to what a history keeps.
+func (d *Decision) cut() { d.Message, d.Error = cut(d.Message), cut(d.Error) }
+
+// repeats reports whether a decision is the same as an earlier one, for another attempt.
+func (d *Decision) repeats(old *Decision) bool {
+	return d.Kind == old.Kind && d.Container == old.Container && d.Reason == old.Reason &&
+		equivalent(d.Message, old.Message) && equivalent(d.Error, old.Error)
+}
+
+// Limits of a history: bytes of its file, events, spans, decisions, and bytes of a message (core/v1: an event's message
+// has at most 1024).
 const (
 	historyVersion = 1
 	historyMax     = 4 << 20
 	eventsMax      = 200
 	spansMax       = 200
+	decisionsMax   = 100
 	messageMax     = 1024
 )
+
+// cut shortens a text to what a history keeps.
+func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), messageMax)], "") }
+
+// Decide adds a decision. A repeated one is counted and moved to the end.
+func (h *History) Decide(d Decision) {
+	d.cut()
+	d.Count, d.First = 1, d.Last
+	if i := slices.IndexFunc(h.Decisions, func(old Decision) bool { return d.repeats(&old) }); i >= 0 {
+		d.Count, d.First = h.Decisions[i].Count+1, h.Decisions[i].First
+		h.Decisions = slices.Delete(h.Decisions, i, i+1)
+	}
+	h.Decisions = append(h.Decisions, d)
+	h.Decisions = h.Decisions[max(0, len(h.Decisions)-decisionsMax):]
+}
+
+// DecidedSince reports whether the history has an equal decision at or after a time.
+func (h *History) DecidedSince(since time.Time, d Decision) bool {
+	d.cut()
+	return slices.ContainsFunc(h.Decisions, func(old Decision) bool {
+		return d.repeats(&old) && !old.Last.Before(since)
+	})
+}
 
 // Add adds events. For an event that already occurred it increases the count and moves it to the end.
 func (h *History) Add(events ...PodEvent) {
 	for _, e := range events {
 		// Cut the message as it will be read back, because otherwise it never matches the stored one.
-		e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), messageMax)], "")
+		e.Message = cut(e.Message)
 		e.Count, e.First = 1, e.Last
 		for i, old := range h.Events {
 			if sameEvent(&old, &e) {

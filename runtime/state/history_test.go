@@ -111,3 +111,32 @@ func TestHistoryOutlivesItsPod(t *testing.T) {
 		t.Errorf("a damaged history is %+v, %v; it is empty and no error", h, err)
 	}
 }
+
+// TestDecisionsAreCountedAndBounded checks that a decision that is repeated for another attempt is counted, and that
+// the newest decisions are kept.
+func TestDecisionsAreCountedAndBounded(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	h := &History{}
+	for i := range 3 {
+		h.Decide(Decision{
+			Kind: "StartContainer", Container: "a", Attempt: uint32(i), Message: fmt.Sprintf("exited 1 %ds ago", i),
+			Last: noon.Add(time.Duration(i) * time.Minute),
+		})
+	}
+	h.Decide(Decision{Kind: "StartContainer", Container: "b", Message: "exited 1 0s ago"})
+	h.Decide(Decision{Kind: "StartContainer", Container: "b", Message: "exited 1 0s ago", Error: "no"})
+	if d := h.Decisions[0]; len(h.Decisions) != 3 || d.Count != 3 || d.Attempt != 2 || !d.First.Equal(noon) ||
+		!d.Last.Equal(noon.Add(2*time.Minute)) {
+		t.Errorf("%+v", h.Decisions)
+	}
+	if d := h.Decisions[0]; !h.DecidedSince(d.Last, d) || h.DecidedSince(d.Last.Add(time.Second), d) {
+		t.Error("the time of a decision is not compared")
+	}
+	for i := range 2 * decisionsMax {
+		h.Decide(Decision{Kind: fmt.Sprint(i), Message: strings.Repeat("é", messageMax), Error: strings.Repeat("é", messageMax)})
+	}
+	if d := h.Decisions[decisionsMax-1]; len(h.Decisions) != decisionsMax || d.Kind != fmt.Sprint(2*decisionsMax-1) ||
+		len(d.Message) > messageMax || len(d.Error) > messageMax {
+		t.Errorf("%d decisions, the last is %s", len(h.Decisions), d.Kind)
+	}
+}
