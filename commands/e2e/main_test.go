@@ -4,10 +4,12 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/runtime/cluster/node"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
@@ -18,7 +20,15 @@ func TestMain(m *testing.M) {
 	runtimetest.BeTraced()
 	if os.Getenv(playEnv) != "" {
 		ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		os.Exit(commands.Main(ctx, commands.System(), os.Args[1:])) //nolint:forbidigo // it is a main function
+		os.Exit(play(ctx, os.Args[1:])) //nolint:forbidigo // it is a main function
 	}
 	runtimetest.Main(m)
+}
+
+// play runs a command as podctl, or as podctl-node if it is an agent with a kubeconfig.
+func play(ctx context.Context, args []string) int {
+	if slices.Contains(args, "--kubeconfig") {
+		return commands.NodeMain(ctx, commands.System(), args, node.Join)
+	}
+	return commands.Main(ctx, commands.System(), args)
 }
