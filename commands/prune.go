@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime"
@@ -142,7 +143,7 @@ func showGarbage(sess *session.Session, o *pruneOptions, garbage []gc.Garbage) e
 		}
 		rows = append(rows, []string{cmp.Or(one.PodText(), "-"), one.Describe(), size, one.Reason})
 	}
-	if err := terminal.Table(sess.IO.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
+	if err := table.Write(sess.IO.Out, []string{"POD", "WHAT", "SIZE", "WHY"}, rows); err != nil {
 		return err
 	}
 	sess.IO.Print("\n%s", o.summary(garbage, sum))

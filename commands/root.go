@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podctl/podctl/commands/agent"
+	"github.com/podctl/podctl/commands/agent/control"
 	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
@@ -48,7 +49,7 @@ const (
 // root builds the command tree.
 func (p *program) root() *cobra.Command {
 	root := p.base()
-	p.agent.AddCommand(agent.Subcommands(p.sess)...)
+	p.agent.AddCommand(control.Commands(p.sess)...)
 	addCommands(root, p.sess, p.agent)
 	root.SetHelpCommandGroupID(groupUpkeep)
 	return root

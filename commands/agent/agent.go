@@ -56,11 +56,6 @@ type Program struct {
 	Join daemon.Join
 }
 
-// Subcommands returns the commands below `podctl agent`.
-func Subcommands(sess *session.Session) []*cobra.Command {
-	return []*cobra.Command{newStatus(sess), newReload(sess), newJoin(sess)}
-}
-
 // New returns the command `podctl agent`, without subcommands.
 func New(sess *session.Session, program Program) *cobra.Command {
 	o := &agentOptions{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/images"
@@ -66,7 +67,7 @@ func (v *imageView) write(w io.Writer, found []*images.Image) error {
 	for _, img := range found {
 		rows = append(rows, v.rows(img)...)
 	}
-	return terminal.Table(w, []string{"REPOSITORY", "TAG", "DIGEST", "IMAGE ID", "SIZE", "USED BY"}, rows)
+	return table.Write(w, []string{"REPOSITORY", "TAG", "DIGEST", "IMAGE ID", "SIZE", "USED BY"}, rows)
 }
 
 func writeLines(w io.Writer, found []*images.Image, line func(*images.Image) string) error {
@@ -110,9 +111,9 @@ func (v *imageView) row(img *images.Image, repository, tag, digest string) []str
 	}
 	id := model.ShortID(strings.TrimPrefix(img.ID, "sha256:"))
 	return []string{
-		cmp.Or(repository, terminal.NoValue),
-		cmp.Or(tag, terminal.NoValue),
-		cmp.Or(digest, terminal.NoValue),
+		cmp.Or(repository, table.NoValue),
+		cmp.Or(tag, table.NoValue),
+		cmp.Or(digest, table.NoValue),
 		id,
 		view.Size(int64(img.Size)),
 		usersText(img),

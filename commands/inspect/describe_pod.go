@@ -8,7 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -21,7 +21,7 @@ func (v *description) pod(d *podspec.Desired, pod *v1.Pod) {
 	v.field(0, "Namespace", "%s", pod.Namespace)
 	v.field(0, "UID", "%s", pod.UID)
 	v.optional(0, "Manager", pod.Annotations[observe.AnnotationManager])
-	v.field(0, "Source", "%s", cmp.Or(d.Source, terminal.NoValue))
+	v.field(0, "Source", "%s", cmp.Or(d.Source, table.NoValue))
 	v.optional(0, "Set", d.Set)
 	if pod.Status.StartTime != nil {
 		v.field(0, "Start Time", "%s", v.when(pod.Status.StartTime.Time))
@@ -122,9 +122,9 @@ func (v *description) containers(title string, refs []podspec.ContainerRef, pod 
 
 func (v *description) container(ref podspec.ContainerRef, s *v1.ContainerStatus) {
 	v.heading(1, ref.Name)
-	v.field(2, "Container ID", "%s", cmp.Or(s.ContainerID, terminal.NoValue))
+	v.field(2, "Container ID", "%s", cmp.Or(s.ContainerID, table.NoValue))
 	v.field(2, "Image", "%s", ref.Image)
-	v.field(2, "Image ID", "%s", cmp.Or(s.ImageID, terminal.NoValue))
+	v.field(2, "Image ID", "%s", cmp.Or(s.ImageID, table.NoValue))
 	var ports []string
 	for _, p := range ref.Ports {
 		ports = append(ports, strings.TrimPrefix(fmt.Sprintf("%s %d/%s", p.Name, p.ContainerPort, p.Protocol), " "))

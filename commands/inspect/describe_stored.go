@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/podctl/podctl/commands/session"
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/objects"
@@ -88,10 +88,10 @@ func (l *objectLook) describe(ctx context.Context, o *podspec.Object, users []st
 	return errors.Join(unknown, err)
 }
 
-// joinedOr joins the names, or returns terminal.NoValue if there are none.
+// joinedOr joins the names, or returns table.NoValue if there are none.
 func joinedOr(names []string) string {
 	if len(names) == 0 {
-		return terminal.NoValue
+		return table.NoValue
 	}
 	return strings.Join(names, ", ")
 }
@@ -125,7 +125,7 @@ func (v *description) claim(o *podspec.Object) {
 		v.field(0, "Volume", "%s (host path %s)", o.Volume.Name, o.Volume.Path)
 	}
 	size, modes := view.ClaimSpec(c)
-	v.field(0, "Capacity", "%s", cmp.Or(size, terminal.NoValue))
+	v.field(0, "Capacity", "%s", cmp.Or(size, table.NoValue))
 	v.field(0, "Access Modes", "%s", joinedOr(modes))
 	if class := c.Spec.StorageClassName; class != nil {
 		v.field(0, "Storage Class", "%s", *class)

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/model"
@@ -47,7 +48,7 @@ func (v *description) optional(level int, name, value string) {
 
 func (v *description) pairs(name string, values map[string]string) {
 	if len(values) == 0 {
-		v.field(0, name, terminal.NoValue)
+		v.field(0, name, table.NoValue)
 		return
 	}
 	for i, key := range slices.Sorted(maps.Keys(values)) {
@@ -74,7 +75,7 @@ func (v *description) state(name string, s *v1.ContainerState) {
 			view.EndText(t, ""), model.ExitText(t.ExitCode), v.when(t.FinishedAt.Time))
 		v.message(t.Message)
 	case s.Waiting != nil:
-		v.field(2, name, "Waiting: %s", cmp.Or(s.Waiting.Reason, terminal.NoValue))
+		v.field(2, name, "Waiting: %s", cmp.Or(s.Waiting.Reason, table.NoValue))
 		v.message(s.Waiting.Message)
 	}
 }
@@ -135,7 +136,7 @@ func (v *description) events(h *state.History, pod *v1.Pod) {
 			e.Type, e.Reason, view.LastSeen(v.now, &e), object, e.Message))
 	}
 	if len(lines) == 0 {
-		v.field(0, "Events", terminal.NoValue)
+		v.field(0, "Events", table.NoValue)
 		return
 	}
 	v.heading(0, "Events")

@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
@@ -190,7 +191,7 @@ func (l *eventList) show(entries []eventEntry, header []string) error {
 	if terminal.IsDocument(l.o.output) {
 		return terminal.WriteDocument(l.sess.IO.Out, l.o.output, view.List("PodEventList", entries))
 	}
-	return terminal.Table(l.sess.IO.Out, header, l.rows(entries))
+	return table.Write(l.sess.IO.Out, header, l.rows(entries))
 }
 
 // unseen returns the events that occurred after they were last shown, and records them as shown.

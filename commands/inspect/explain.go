@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/fieldpath"
@@ -132,7 +133,7 @@ func (e *explanation) write(io *terminal.IO, version string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nDESCRIPTION:\n%s\n", indented(e.doc, 4))
 	e.writeFields(&b)
-	_ = terminal.WriteTrimmed(io.Out, b.String())
+	_ = table.WriteTrimmed(io.Out, b.String())
 }
 
 // writeFields lists the fields below the current one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 )
@@ -118,7 +119,7 @@ func (p *printer) print(l *listing) error {
 	if p.noHeaders {
 		header = nil
 	}
-	return terminal.Table(p.io.Out, header, cellsOf(rows))
+	return table.Write(p.io.Out, header, cellsOf(rows))
 }
 
 // write writes a document, a list of names, or the result of the user's template, as kubectl does.
@@ -164,7 +165,7 @@ func (p *printer) printChanged(l *listing) error {
 // printRows writes the changed rows of a table, with the column widths of the whole table.
 func (p *printer) printRows(header []string, rows [][]string, changed []bool) error {
 	var whole strings.Builder
-	if err := terminal.Table(&whole, header, rows); err != nil {
+	if err := table.Write(&whole, header, rows); err != nil {
 		return err
 	}
 	lines := slices.Collect(strings.Lines(whole.String()))

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"github.com/podctl/podctl/commands/exit"
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/view"
 )
 
@@ -109,7 +109,7 @@ func cellText(found [][]reflect.Value) string {
 	if text := strings.Join(texts, ","); text != "" {
 		return text
 	}
-	return terminal.NoValue
+	return table.NoValue
 }
 
 // asJSON converts a value to its JSON form: maps, lists, strings and numbers. Integers stay integers.

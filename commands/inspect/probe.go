@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
@@ -135,7 +136,7 @@ func showProbes(out *terminal.IO, o *probeOptions, reports []probe.Report, known
 		}
 		rows = append(rows, row)
 	}
-	return terminal.Table(out.Out, header, rows)
+	return table.Write(out.Out, header, rows)
 }
 
 func verdictText(r *probe.Report) string {

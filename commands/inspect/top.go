@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	runtimesession "github.com/podctl/podctl/runtime/session"
@@ -179,16 +180,16 @@ func (o *topOptions) show(sess *session.Session, usage []runtimesession.PodUsage
 	}
 	header, rows := o.view.header(), o.view.rows(usage)
 	if !sess.IO.OutTTY || o.once {
-		return terminal.Table(sess.IO.Out, header, rows)
+		return table.Write(sess.IO.Out, header, rows)
 	}
 	// Replace the contents of the screen with the part of the table that fits.
 	width, height := sess.IO.OutSize()
 	header, rows = fitting(header, rows, width)
-	var table strings.Builder
-	if err := terminal.Table(&table, header, rows); err != nil {
+	var text strings.Builder
+	if err := table.Write(&text, header, rows); err != nil {
 		return err
 	}
-	_, err := io.WriteString(sess.IO.Out, terminal.ClearScreen+terminal.Fit(table.String(), width, height-1))
+	_, err := io.WriteString(sess.IO.Out, terminal.ClearScreen+terminal.Fit(text.String(), width, height-1))
 	return err
 }
 

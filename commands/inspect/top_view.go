@@ -9,7 +9,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	runtimesession "github.com/podctl/podctl/runtime/session"
@@ -75,7 +75,7 @@ func expendable() []string {
 // fitting drops columns until the table fits into width.
 func fitting(header []string, rows [][]string, width int) ([]string, [][]string) {
 	for _, name := range expendable() {
-		if terminal.TableWidth(header, rows) <= width {
+		if table.Width(header, rows) <= width {
 			break
 		}
 		at := slices.Index(header, name)

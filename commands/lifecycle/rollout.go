@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
@@ -154,10 +155,10 @@ func runRolloutHistory(sess *session.Session, args []string) error {
 			strconv.FormatInt(one.Number, 10),
 			duration.HumanDuration(sess.IO.Now().Sub(one.At)),
 			images,
-			cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], terminal.NoValue),
+			cmp.Or(one.Template.Annotations[podspec.AnnotationRestartedAt], table.NoValue),
 		})
 	}
-	return terminal.Table(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES", "RESTARTED AT"}, rows)
+	return table.Write(sess.IO.Out, []string{"REVISION", "AGE", "IMAGES", "RESTARTED AT"}, rows)
 }
 
 // NewScale returns the command `podctl scale`.

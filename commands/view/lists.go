@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 )
 
 // Lists formats tables of pods, workloads and objects, as kubectl does.
@@ -96,7 +96,7 @@ func (c *LabelColumns) labelHeader() (header []string) {
 
 func (c *LabelColumns) labelCells(of map[string]string) (cells []string) {
 	for _, name := range c.Labels {
-		cells = append(cells, cmp.Or(of[name], terminal.NoValue))
+		cells = append(cells, cmp.Or(of[name], table.NoValue))
 	}
 	if c.ShowLabels {
 		cells = append(cells, labels.FormatLabels(of))

@@ -8,7 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/objects"
 )
@@ -106,7 +106,7 @@ func serviceCells(s *v1.Service) []string {
 		}
 		ports = append(ports, text+"/"+string(p.Protocol))
 	}
-	external := terminal.NoValue
+	external := table.NoValue
 	switch s.Spec.Type {
 	case v1.ServiceTypeLoadBalancer:
 		external = "<node>"
@@ -114,13 +114,13 @@ func serviceCells(s *v1.Service) []string {
 		external = s.Spec.ExternalName
 	case v1.ServiceTypeClusterIP, v1.ServiceTypeNodePort:
 	}
-	clusterIPs := cmp.Or(strings.Join(s.Spec.ClusterIPs, ","), terminal.NoValue)
+	clusterIPs := cmp.Or(strings.Join(s.Spec.ClusterIPs, ","), table.NoValue)
 	return []string{string(s.Spec.Type), clusterIPs, external, joined(ports)}
 }
 
 func joined(names []string) string {
 	if len(names) == 0 {
-		return terminal.NoValue
+		return table.NoValue
 	}
 	return strings.Join(names, ",")
 }

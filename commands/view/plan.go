@@ -7,6 +7,7 @@ import (
 
 	"github.com/clipperhouse/displaywidth"
 
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -63,7 +64,7 @@ func (v *Plan) Write(p *plan.Plan) error {
 	}
 	v.writeLines(&b, p)
 	b.WriteString("\n" + v.Colors.Bold(summaryLine(p)) + "\n")
-	return terminal.WriteTrimmed(v.Out, b.String())
+	return table.WriteTrimmed(v.Out, b.String())
 }
 
 func (v *Plan) header(p *plan.Plan) string {

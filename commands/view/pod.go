@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/utils/ptr"
 
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
@@ -42,7 +42,7 @@ func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
 			restarts, last := restartsOf(pod)
 			row.addTimed(v.restartsText(restarts, last), strconv.Itoa(restarts))
 			row.addTimed(v.since(ptr.Deref(pod.Status.StartTime, metav1.Time{}).Time), "")
-			row.Add(v.wide(cmp.Or(pod.Status.PodIP, terminal.NoValue), string(pod.UID))...)
+			row.Add(v.wide(cmp.Or(pod.Status.PodIP, table.NoValue), string(pod.UID))...)
 			if cluster {
 				row.Add(sourceText(pod))
 			}
@@ -58,7 +58,7 @@ func (v *Lists) Pods(pods []*v1.Pod) (header []string, rows []Row) {
 func sourceText(pod *v1.Pod) string {
 	switch {
 	case pod.Annotations[observe.AnnotationManager] != "":
-		return terminal.NoValue
+		return table.NoValue
 	case pod.Annotations[podspec.AnnotationConfigSource] == podspec.OwnerAPI:
 		return podspec.OwnerAPI
 	}
@@ -190,7 +190,7 @@ func (v *Lists) Containers(pods []*v1.Pod) (header []string, rows []Row) {
 				row.addTimed(v.since(stateBegan(s)), "")
 				row.Add(ref.Image)
 				_, id, _ := strings.Cut(s.ContainerID, "://")
-				row.Add(v.wide(cmp.Or(model.ShortID(id), terminal.NoValue))...)
+				row.Add(v.wide(cmp.Or(model.ShortID(id), table.NoValue))...)
 			}))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/plan"
@@ -47,7 +48,7 @@ func headline(e *why.Explanation) string {
 		return strings.Join(append(parts, "deleted"), " · ")
 	}
 	o := e.Object
-	parts = append(parts, o.Phase, "source "+cmp.Or(o.Source, terminal.NoValue))
+	parts = append(parts, o.Phase, "source "+cmp.Or(o.Source, table.NoValue))
 	if o.ObservedGeneration != 0 {
 		parts = append(parts, fmt.Sprintf("generation %d, observedGeneration %d", o.Generation, o.ObservedGeneration))
 	}
@@ -133,14 +134,14 @@ func (v *Explanation) writeHistory(e *why.Explanation) error {
 		return err
 	}
 	slices.SortStableFunc(rows, func(a, b historyRow) int { return b.at.Compare(a.at) })
-	table := make([][]string, 0, len(rows))
+	cells := make([][]string, 0, len(rows))
 	for _, r := range rows {
-		table = append(table, r.cells)
+		cells = append(cells, r.cells)
 	}
 	if _, err := io.WriteString(v.Out, "\n"); err != nil {
 		return err
 	}
-	return terminal.Table(v.Out, []string{"LAST SEEN", "OBJECT", "DECISION", "BECAUSE"}, table)
+	return table.Write(v.Out, []string{"LAST SEEN", "OBJECT", "DECISION", "BECAUSE"}, cells)
 }
 
 func (v *Explanation) decisionRow(d *state.Decision) historyRow {

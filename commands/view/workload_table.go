@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/workload"
@@ -68,7 +68,7 @@ func (v *Lists) workloadCells(r *WorkloadRow) []string {
 		completions := fmt.Sprintf("%d/%d", job.Succeeded, ptr.Deref(w.Job.Spec.Completions, 1))
 		return []string{jobState(w.Job, job), completions}
 	case podspec.KindCronJob:
-		last := terminal.NoValue
+		last := table.NoValue
 		if r.Record.Cron != nil {
 			last = v.since(r.Record.Cron.Last)
 		}

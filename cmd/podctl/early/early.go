@@ -1,10 +1,11 @@
-// Package early configures the garbage collector before most other packages of podctl are initialised. Go initialises
+// Package early configures Go's memory management before most other packages of podctl are initialised. Go initialises
 // packages that are ready in the order of their import paths, and those of Kubernetes (k8s.io/…) come after this one.
 // The only input is GOGC, and the package imports only the standard library.
 package early
 
 import (
 	"os"
+	goruntime "runtime"
 	"runtime/debug"
 )
 
@@ -15,6 +16,8 @@ import (
 const gcPercent = 400
 
 func init() { //nolint:gochecknoinits // it has to come before the initialisation of other packages
+	// No command writes a memory profile. Its records would take memory of an agent.
+	goruntime.MemProfileRate = 0
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -1,4 +1,5 @@
-package terminal
+// Package table prints tables.
+package table
 
 import (
 	"bytes"
@@ -9,17 +10,19 @@ import (
 	"github.com/olekukonko/tablewriter"
 	"github.com/olekukonko/tablewriter/renderer"
 	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/podctl/podctl/commands/terminal"
 )
 
 // NoValue is shown for a missing value, as in kubectl.
 const NoValue = "<none>"
 
-// tableGap is the number of blanks between columns.
-const tableGap = 3
+// gap is the number of blanks between columns.
+const gap = 3
 
-// Table prints rows under upper-case headers. Like in kubectl and nerdctl, there are no borders, and columns are
+// Write prints rows under upper-case headers. Like in kubectl and nerdctl, there are no borders, and columns are
 // left-aligned with three blanks between them.
-func Table(w io.Writer, header []string, rows [][]string) error {
+func Write(w io.Writer, header []string, rows [][]string) error {
 	var b bytes.Buffer
 	t := tablewriter.NewTable(&b,
 		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
@@ -31,14 +34,14 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 		tablewriter.WithRowAlignment(tw.AlignLeft),
 		tablewriter.WithRowAutoWrap(tw.WrapNone),
 		tablewriter.WithHeaderAutoWrap(tw.WrapNone),
-		tablewriter.WithPadding(tw.Padding{Left: "", Right: strings.Repeat(" ", tableGap), Overwrite: true}),
+		tablewriter.WithPadding(tw.Padding{Left: "", Right: strings.Repeat(" ", gap), Overwrite: true}),
 	)
 	if header != nil {
 		t.Header(header)
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i] = Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(row[i]))
+			row[i] = terminal.Printable(strings.NewReplacer("\n", " ", "\t", " ").Replace(row[i]))
 		}
 		if err := t.Append(row); err != nil {
 			return err
@@ -50,8 +53,8 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 	return WriteTrimmed(w, b.String())
 }
 
-// TableWidth returns the maximum width of a line of such a table, in terminal columns.
-func TableWidth(header []string, rows [][]string) int {
+// Width returns the maximum width of a line of such a table, in terminal columns.
+func Width(header []string, rows [][]string) int {
 	total := 0
 	for i, name := range header {
 		widest := displaywidth.String(name)
@@ -60,7 +63,7 @@ func TableWidth(header []string, rows [][]string) int {
 		}
 		total += widest
 	}
-	return total + tableGap*max(len(header)-1, 0)
+	return total + gap*max(len(header)-1, 0)
 }
 
 // WriteTrimmed writes lines without trailing blanks.

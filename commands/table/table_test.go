@@ -1,4 +1,4 @@
-package terminal
+package table
 
 import (
 	"bytes"
@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTableHasNoTrailingBlanks(t *testing.T) {
+func TestWriteHasNoTrailingBlanks(t *testing.T) {
 	var b bytes.Buffer
-	if err := Table(&b, []string{"A", "LONG"}, [][]string{{"value", "x"}, {"y\x1b", ""}}); err != nil {
+	if err := Write(&b, []string{"A", "LONG"}, [][]string{{"value", "x"}, {"y\x1b", ""}}); err != nil {
 		t.Fatal(err)
 	}
 	want := "A       LONG\nvalue   x\ny\\x1b\n"

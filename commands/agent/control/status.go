@@ -1,4 +1,4 @@
-package agent
+package control
 
 import (
 	"cmp"
@@ -16,11 +16,17 @@ import (
 
 	"github.com/podctl/podctl/commands/flags"
 	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/state"
 )
+
+// Commands returns the commands below `podctl agent`.
+func Commands(sess *session.Session) []*cobra.Command {
+	return []*cobra.Command{newStatus(sess), newReload(sess), newJoin(sess)}
+}
 
 func newStatus(sess *session.Session) *cobra.Command {
 	var output string
@@ -150,7 +156,7 @@ func showPods(io *terminal.IO, s *api.Status, states map[types.UID]*v1.Pod) erro
 	if s.Cluster != nil {
 		header = slices.Insert(header, 2, "UID")
 	}
-	return terminal.Table(io.Out, header, rows)
+	return table.Write(io.Out, header, rows)
 }
 
 // podRank returns the position of a pod in the table: pods with problems, waiting pods, then all others.
@@ -237,7 +243,7 @@ func showWorkloads(io *terminal.IO, workloads []api.Workload) error {
 		rows = append(rows, []string{w.Namespace, name, from, strconv.Itoa(w.Pods), cmp.Or(oneLine(texts), "-")})
 	}
 	io.Print("")
-	return terminal.Table(io.Out, []string{"NAMESPACE", "WORKLOAD", "FILE", "PODS", "WAITS FOR"}, rows)
+	return table.Write(io.Out, []string{"NAMESPACE", "WORKLOAD", "FILE", "PODS", "WAITS FOR"}, rows)
 }
 
 func oneLine(texts []string) string {

@@ -1,4 +1,4 @@
-package agent
+package control
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/model"
@@ -28,7 +29,7 @@ func showDevices(io *terminal.IO, s *api.Status) error {
 		})
 	}
 	io.Print("")
-	return terminal.Table(io.Out, []string{"DEVICES", "HEALTHY", "PLUGIN", "USED BY"}, rows)
+	return table.Write(io.Out, []string{"DEVICES", "HEALTHY", "PLUGIN", "USED BY"}, rows)
 }
 
 // deviceUses lists the containers that have devices: pod/container=device,device.
