@@ -152,7 +152,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	if sess.Logs, err = o.keep.check(); err != nil {
 		return err
 	}
-	if o.Eviction, err = o.eviction.thresholds(); err != nil {
+	if o.Eviction, err = o.eviction.config(); err != nil {
 		return err
 	}
 	o.Evict = o.eviction.on
@@ -188,7 +188,7 @@ func (o *agentOptions) setResources() error {
 	if o.admission.MaxPods < 1 {
 		return exit.Usagef("--max-pods %d: a node of a cluster needs a limit", o.admission.MaxPods)
 	}
-	o.admission.KeptFree = eviction.KeptFree(o.Eviction)
+	o.admission.KeptFree = eviction.KeptFree(o.Eviction.Thresholds)
 	o.Cluster.Resources = &o.admission.Settings
 	return nil
 }

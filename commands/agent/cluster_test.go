@@ -81,11 +81,11 @@ func TestResources(t *testing.T) {
 	o := &agentOptions{}
 	o.Cluster = &daemon.ClusterSettings{}
 	o.admission.MaxPods = 10
-	o.Eviction, _ = eviction.Parse("memory.available<1Gi")
+	o.Eviction.Thresholds, _ = eviction.Parse("memory.available<1Gi")
 	if err := o.setResources(); err != nil || o.Cluster.Resources.MaxPods != 10 || len(o.Cluster.Resources.KeptFree) != 1 {
 		t.Errorf("%+v, %v", o.Cluster.Resources, err)
 	}
-	o.Eviction = nil
+	o.Eviction.Thresholds = nil
 	if err := o.setResources(); err != nil || o.Cluster.Resources.KeptFree == nil || len(o.Cluster.Resources.KeptFree) > 0 {
 		t.Errorf("without eviction: %+v, %v", o.Cluster.Resources, err)
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -52,25 +53,41 @@ func (o *housekeepingOptions) check() (logfile.Limits, error) {
 
 // evictionOptions define when pods are evicted. Names and defaults are the kubelet's.
 type evictionOptions struct {
-	on   bool
-	hard string
+	on bool
+	eviction.Texts
+	eviction.Config
 }
 
 func (o *evictionOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.on, "eviction", true,
 		"Evict pods that exceed their disk limits, or when the machine runs out of memory, disk or process IDs")
-	f.StringVar(&o.hard, "eviction-hard", eviction.Default,
+	f.StringVar(&o.Hard, "eviction-hard", eviction.Default,
 		"Eviction thresholds; signals that are not listed have none")
+	f.StringVar(&o.Soft, "eviction-soft", "",
+		"Eviction thresholds with a grace period, for example memory.available<1Gi")
+	f.StringVar(&o.SoftGracePeriod, "eviction-soft-grace-period", "",
+		"Time that a soft threshold must be met before pods are evicted, for example memory.available=90s")
+	f.StringVar(&o.MinimumReclaim, "eviction-minimum-reclaim", "",
+		"Amount above a threshold at which evictions end, for example nodefs.available=1Gi")
+	f.DurationVar(&o.Transition, "eviction-pressure-transition-period", eviction.DefaultTransition,
+		"Time that a condition of the node lasts after its threshold was last met")
+	f.Int64Var(&o.MaxGrace, "eviction-max-pod-grace-period", 0,
+		"Maximum grace period in seconds of pods that are evicted for a soft threshold")
 }
 
-// thresholds parses the eviction thresholds. It returns nil if eviction is disabled.
-func (o *evictionOptions) thresholds() ([]eviction.Threshold, error) {
-	all, err := eviction.Parse(o.hard)
-	if err != nil {
-		return nil, fmt.Errorf("--eviction-hard: %w", err)
+// config checks the flags. Without eviction, the result has no thresholds.
+func (o *evictionOptions) config() (eviction.Config, error) {
+	c, err := o.Config, error(nil)
+	switch c.Thresholds, err = o.Parse(); {
+	case err != nil:
+		return c, err
+	case c.Transition < 0:
+		return c, fmt.Errorf("--eviction-pressure-transition-period is %s: must not be negative", c.Transition)
+	case c.MaxGrace < 0 || c.MaxGrace > math.MaxInt32:
+		return c, fmt.Errorf("--eviction-max-pod-grace-period is %d: must be between 0 and %d",
+			c.MaxGrace, math.MaxInt32)
+	case !o.on:
+		c.Thresholds = nil
 	}
-	if !o.on {
-		return nil, nil
-	}
-	return all, nil
+	return c, nil
 }

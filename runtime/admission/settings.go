@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -35,12 +36,20 @@ type Share struct {
 	Percent  float32
 }
 
-// of returns the share of a capacity (kubelet: GetThresholdQuantity).
-func (s Share) of(capacity *resource.Quantity) resource.Quantity {
+// Of returns the share of a capacity (kubelet: GetThresholdQuantity).
+func (s Share) Of(capacity int64) resource.Quantity {
 	if s.Quantity != nil {
 		return *s.Quantity
 	}
-	return *resource.NewQuantity(int64(float64(capacity.Value())*float64(s.Percent/100)), resource.BinarySI)
+	return *resource.NewQuantity(int64(float64(capacity)*float64(s.Percent/100)), resource.BinarySI)
+}
+
+// Value returns the share in the syntax of flags, such as 100Mi or 10%.
+func (s Share) Value() string {
+	if s.Quantity != nil {
+		return s.Quantity.String()
+	}
+	return strconv.FormatFloat(float64(s.Percent), 'f', -1, 32) + "%"
 }
 
 // String returns a text that identifies the settings.
@@ -119,7 +128,7 @@ func (s *Settings) Allocatable(capacity v1.ResourceList) v1.ResourceList {
 		left := has.DeepCopy()
 		left.Sub(s.Reserved[name])
 		if kept, is := free[name]; is {
-			left.Sub(kept.of(&has))
+			left.Sub(kept.Of(has.Value()))
 		}
 		list[name] = left
 	}

@@ -23,7 +23,8 @@ type evictor struct {
 	results map[types.UID]chan error
 }
 
-// evictionLimit is how long Evict waits for the end of an evicted pod (kubelet: podCleanupTimeout).
+// evictionLimit is how long Evict waits for the end of an evicted pod after its grace period (kubelet:
+// podCleanupTimeout).
 const evictionLimit = 30 * time.Second
 
 var (
@@ -67,7 +68,7 @@ func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction)
 	case !begun:
 		return errNotEvicted
 	}
-	late := time.NewTimer(evictionLimit)
+	late := time.NewTimer(evictionLimit + time.Duration(why.GracePeriodSeconds)*time.Second)
 	defer late.Stop()
 	select {
 	case err := <-ended:

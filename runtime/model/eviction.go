@@ -11,6 +11,8 @@ type Eviction struct {
 	Signal string `json:"signal"`
 	// OwnLimit is set if the pod exceeded its own limit. Then no resource of the machine is scarce.
 	OwnLimit bool `json:"ownLimit,omitempty"`
+	// GracePeriodSeconds is how many seconds the pod has to stop, at least one.
+	GracePeriodSeconds int64 `json:"gracePeriodSeconds,omitempty"`
 	// At is when the pod was evicted.
 	At time.Time `json:"at"`
 	// Done is set once only the record of the pod is left.

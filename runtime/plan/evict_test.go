@@ -34,6 +34,18 @@ func TestEvictedForItsLimit(t *testing.T) {
 	}
 }
 
+// TestEvictionGrace checks that an evicted pod has the grace period of its eviction, and at least one second.
+func TestEvictionGrace(t *testing.T) {
+	pod := sized(t, "a", "1")
+	for grace, want := range map[int64]int64{0: 1, 1: 1, 25: 25} {
+		in := newBench(pod).runs(pod).input()
+		in.Options.Evict = &model.Eviction{Signal: "memory.available", GracePeriodSeconds: grace, At: modeltest.Noon()}
+		if p := Make(in); len(p.Steps) == 0 || *p.Steps[0].GracePeriodSeconds != want {
+			t.Errorf("%d: %+v", grace, p.Steps)
+		}
+	}
+}
+
 // TestEvicted checks the plan of an evicted pod by its leftovers and the desired manifest.
 func TestEvicted(t *testing.T) {
 	const all = "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup Evicted"

@@ -169,7 +169,7 @@ func (l *layout) archiveLogs(all []string) {
 	}))
 }
 
-// evictionGrace is how many seconds the containers of an evicted pod have to stop (kubelet:
+// evictionGrace is how many seconds the containers of an evicted pod have to stop at least (kubelet:
 // immediateEvictionGracePeriodSeconds).
 const evictionGrace = 1
 
@@ -200,7 +200,7 @@ func (in *Input) afterEviction() bool {
 // cleanUpContainersInPod, SyncTerminatedPod).
 func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
-	opts.GracePeriod = new(int64(evictionGrace))
+	opts.GracePeriod = new(max(why.GracePeriodSeconds, evictionGrace))
 	message := "the pod is evicted: " + why.Signal + " is below its threshold"
 	if why.OwnLimit {
 		message = "the pod is evicted: it exceeds its limit of disk space"

@@ -85,8 +85,8 @@ type Member struct {
 	Layout state.Layout
 	// Devices are the devices of the machine.
 	Devices *devices.Manager
-	// Eviction are the thresholds of the agent.
-	Eviction []eviction.Threshold
+	// Eviction has the thresholds of the agent.
+	Eviction eviction.Config
 	// Sources are the paths and URLs of the other sources.
 	Sources []string
 	Version string

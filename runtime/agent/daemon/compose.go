@@ -126,7 +126,7 @@ func (d *daemon) evict(ctx context.Context) {
 	}
 	meter := eviction.NewMeter(d.engine.Client, d.Layout, d.engine.Host.Node, disks())
 	go eviction.NewLimiter(meter.LimitedUsage, d.Now, d.Log).Run(ctx, d.Evictions())
-	if len(d.Eviction) == 0 {
+	if len(d.Eviction.Thresholds) == 0 {
 		return
 	}
 	world := eviction.World{
@@ -136,7 +136,7 @@ func (d *daemon) evict(ctx context.Context) {
 		RemoveGarbage: d.housekeeper.RemoveGarbage,
 		RemoveImages:  d.housekeeper.RemoveImages,
 	}
-	settings := eviction.Settings{Thresholds: d.Eviction, Now: d.Now, Log: d.Log}
+	settings := eviction.Settings{Config: d.Eviction, Now: d.Now, Log: d.Log}
 	go eviction.New(world, settings).Run(ctx, d.Evictions())
 }
 

@@ -61,7 +61,7 @@ type Settings struct {
 	// Evict evicts pods that exceed their limits of disk space, and pods while a resource is below one of the
 	// thresholds in Eviction.
 	Evict    bool
-	Eviction []eviction.Threshold
+	Eviction eviction.Config
 	// Changes returns the names of the settings that have changed since this process read the configuration. A signal
 	// on Hangups reloads as a request does.
 	Changes func(ctx context.Context) ([]string, error)

@@ -21,7 +21,8 @@
 //
 //	kubelet (pkg/kubelet/eviction)                    here
 //	ParseThresholdConfig, DefaultEvictionHard         thresholds.go
-//	thresholdsMet, byEvictionPriority                 pressure.go: met
+//	thresholdsMet, byEvictionPriority                 pressure.go: tracker
+//	thresholdsMetGracePeriod, thresholdsFirstObserved pressure.go: tracker
 //	nodeConditions, nodeConditionsObservedSince       pressure.go: Pressure
 //	managerImpl.Admit                                 runtime/admission: pressure
 //	rankMemoryPressure, rankDiskPressureFunc, …       rank.go

@@ -109,7 +109,8 @@ func TestMet(t *testing.T) {
 		"a signal without limit": {map[Signal]Amount{ImageFsAvailable: {0, 100}}, ""},
 	} {
 		var got []string
-		for _, one := range met(thresholds(t, set), &Measurement{Left: amounts(c.left)}) {
+		now, _ := newTracker(thresholds(t, set)).update(time.Time{}, &Measurement{Left: amounts(c.left)})
+		for _, one := range now {
 			got = append(got, string(one.Signal))
 		}
 		if text := strings.Join(got, " "); text != c.want {
@@ -137,7 +138,7 @@ func TestPressure(t *testing.T) {
 		{11*time.Minute - 1, "", "[DiskPressure]"},
 		{11 * time.Minute, "", "[]"},
 	} {
-		if got := fmt.Sprint(p.Update(start.Add(step.after), thresholds(t, step.met))); got != step.want {
+		if got := fmt.Sprint(p.Update(start.Add(step.after), DefaultTransition, thresholds(t, step.met))); got != step.want {
 			t.Errorf("after %s: %s, want %s", step.after, got, step.want)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -31,7 +32,7 @@ type World struct {
 
 // Settings configure a Manager.
 type Settings struct {
-	Thresholds []Threshold
+	Config
 	// Now is the clock. Decisions are written to Log.
 	Now func() time.Time
 	Log *slog.Logger
@@ -53,6 +54,7 @@ type Manager struct {
 	settings Settings
 	pods     Pods
 
+	tracker    *tracker
 	pressure   Pressure
 	conditions []v1.NodeConditionType
 	// logged is the last text of each kind. It is not logged again.
@@ -61,7 +63,9 @@ type Manager struct {
 
 // New returns a Manager.
 func New(w World, s Settings) *Manager {
-	return &Manager{world: w, settings: s, pressure: Pressure{}, logged: map[string]string{}}
+	return &Manager{
+		world: w, settings: s, tracker: newTracker(s.Thresholds), pressure: Pressure{}, logged: map[string]string{},
+	}
 }
 
 // Run measures the machine periodically until the context ends. After an eviction it measures again at once.
@@ -82,41 +86,46 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 // synchronize measures once and evicts at most one pod (kubelet: managerImpl.synchronize).
 func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	look, err := m.world.Measure(ctx)
-	starved := met(m.settings.Thresholds, look)
-	m.updateConditions(ctx, look, starved)
-	if len(starved) == 0 {
+	met, due := m.tracker.update(m.settings.Now(), look)
+	m.updateConditions(ctx, met)
+	m.logStarved(look, due)
+	if len(due) == 0 {
 		return false, err
 	}
-	remeasured := m.reclaim(ctx, starved[0].Signal, look)
+	remeasured := m.reclaim(ctx, due[0].Signal, look)
 	if remeasured != nil {
-		if look, starved = remeasured, met(m.settings.Thresholds, remeasured); len(starved) == 0 {
+		if look, due = remeasured, unresolved(due, remeasured); len(due) == 0 {
 			m.settings.Log.Info("able to reduce resource pressure without evicting pods")
 			return false, nil
 		}
 	}
-	evicted, failed := m.evictOne(ctx, &starved[0], look)
+	evicted, failed := m.evictOne(ctx, &due[0], look)
 	return evicted, errors.Join(err, failed)
 }
 
 // updateConditions updates the conditions from the thresholds that are met, and logs changes.
-func (m *Manager) updateConditions(ctx context.Context, look *Measurement, starved []Threshold) {
-	now := m.pressure.Update(m.settings.Now(), starved)
+func (m *Manager) updateConditions(ctx context.Context, met []Threshold) {
+	now := m.pressure.Update(m.settings.Now(), m.settings.Transition, met)
 	if !slices.Equal(now, m.conditions) {
 		m.settings.Log.Warn("conditions of the node", "before", fmt.Sprint(m.conditions), "now", fmt.Sprint(now))
 		m.conditions = now
 		m.pods.Pressure(ctx, now)
 	}
+}
+
+// logStarved logs the thresholds for which pods are evicted from now on.
+func (m *Manager) logStarved(look *Measurement, due []Threshold) {
 	var names []string
-	for i := range starved {
-		names = append(names, string(starved[i].Signal))
+	for i := range due {
+		names = append(names, string(due[i].Signal))
 	}
 	if text := strings.Join(names, " "); m.isNew("starved", text) && text != "" {
-		t := &starved[0]
-		left, _ := look.below(t)
+		t := &due[0]
+		left := look.lack(t)
 		m.settings.Log.Warn("attempting to reclaim "+string(t.Signal.resource()),
 			"event", "EvictionThresholdMet",
 			"signals", text,
-			"threshold", t.of(left.Capacity).String(),
+			"threshold", t.quantity(left.Capacity).String(),
 			"available", left.available(t.Signal).String())
 	}
 }
@@ -177,12 +186,21 @@ func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Measurement)
 		return false, errors.New("eviction thresholds have been met, but no pods are active to evict")
 	}
 	pod := order[0]
-	left, _ := look.below(t)
 	why := &model.Eviction{
-		Message: message(t, left, pod, usage[pod.UID]), Signal: string(t.Signal), At: m.settings.Now().UTC(),
+		Message: message(t, look.lack(t), pod, usage[pod.UID]), Signal: string(t.Signal),
+		At: m.settings.Now().UTC(), GracePeriodSeconds: m.settings.graceOf(t, pod),
 	}
 	if err := m.pods.Evict(ctx, pod.UID, why); err != nil {
 		return false, fmt.Errorf("evicting pod %s: %w", model.RefOf(pod), err)
 	}
 	return true, nil
+}
+
+// graceOf returns how many seconds a pod has to stop. Pods that are evicted for a hard threshold have the least time
+// (kubelet: managerImpl.synchronize).
+func (c *Config) graceOf(t *Threshold, pod *v1.Pod) int64 {
+	if t.Grace == 0 {
+		return 0
+	}
+	return min(c.MaxGrace, ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, c.MaxGrace))
 }

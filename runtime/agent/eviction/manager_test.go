@@ -29,6 +29,8 @@ type lab struct {
 	garbage, images int64
 	// done lists the actions in order.
 	done []string
+	// why is the reason of the last eviction.
+	why  *model.Eviction
 	fail error
 }
 
@@ -65,7 +67,7 @@ func newLab(t *testing.T) *lab {
 		},
 	}
 	l.Manager = New(world, Settings{
-		Thresholds: thresholds(t, Default), Now: func() time.Time { return l.now }, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
+		Config: Config{Thresholds: thresholds(t, Default), Transition: DefaultTransition}, Now: func() time.Time { return l.now }, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
 	})
 	l.Manager.pods = l
 	return l
@@ -88,7 +90,7 @@ func (l *lab) Active(context.Context) []*v1.Pod { return l.pods }
 
 // Evict frees what the pod uses.
 func (l *lab) Evict(_ context.Context, uid types.UID, why *model.Eviction) error {
-	l.done = append(l.done, "evict "+string(uid))
+	l.done, l.why = append(l.done, "evict "+string(uid)), why
 	for i, pod := range l.pods {
 		if pod.UID == uid {
 			l.pods = append(l.pods[:i:i], l.pods[i+1:]...)

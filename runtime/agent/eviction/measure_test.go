@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,7 +67,8 @@ func TestMeasureSmallDisks(t *testing.T) {
 		if err != nil || !look.OwnImageFs || look.Left[ImageFsInodesFree][0].Capacity != 100 {
 			t.Errorf("%+v %v", look, err)
 		}
-		for _, one := range met(all, look) {
+		met, _ := newTracker(all).update(time.Time{}, look)
+		for _, one := range met {
 			names += string(one.Signal) + " "
 		}
 		return names

@@ -16,7 +16,7 @@ func message(t *Threshold, left Amount, pod *v1.Pod, usage *Usage) string {
 	what := t.Signal.resource()
 	var b strings.Builder
 	fmt.Fprintf(&b, "The node was low on resource: %v. ", what)
-	fmt.Fprintf(&b, "Threshold quantity: %v, available: %v. ", t.of(left.Capacity), left.available(t.Signal))
+	fmt.Fprintf(&b, "Threshold quantity: %v, available: %v. ", t.quantity(left.Capacity), left.available(t.Signal))
 	if usage == nil {
 		return b.String()
 	}

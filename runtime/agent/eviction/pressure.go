@@ -7,6 +7,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podctl/podctl/runtime/admission"
 )
 
 // Amount is the available amount and the capacity of a resource.
@@ -36,36 +38,91 @@ func (l *Measurement) counts(s Signal) (layers, files bool) {
 	return images || !l.OwnImageFs, !images || !l.OwnImageFs
 }
 
-// below returns the first amount that is below a threshold, if any.
-func (l *Measurement) below(t *Threshold) (Amount, bool) {
+// below returns the first amount that is below a threshold plus an extra, if any.
+func (l *Measurement) below(t *Threshold, extra admission.Share) (Amount, bool) {
 	for _, a := range l.Left[t.Signal] {
-		if t.of(a.Capacity).CmpInt64(a.Available) > 0 {
+		wanted := t.Of(a.Capacity)
+		wanted.Add(extra.Of(a.Capacity))
+		if wanted.CmpInt64(a.Available) > 0 {
 			return a, true
 		}
 	}
 	return Amount{}, false
 }
 
-// met returns the thresholds that are met. The first one is acted on (kubelet: thresholdsMet, byEvictionPriority).
-func met(thresholds []Threshold, look *Measurement) []Threshold {
-	return slices.DeleteFunc(slices.Clone(thresholds), func(t Threshold) bool {
-		_, below := look.below(&t)
+// lack returns the amount of a resource for which pods are evicted.
+func (l *Measurement) lack(t *Threshold) Amount {
+	if a, below := l.below(t, admission.Share{}); below {
+		return a
+	}
+	a, _ := l.below(t, t.MinReclaim)
+	return a
+}
+
+// tracker follows thresholds over time.
+type tracker struct {
+	thresholds []Threshold
+	states     []thresholdState
+}
+
+// thresholdState is the state of one threshold.
+type thresholdState struct {
+	// since is when the threshold was first met, without an interruption since then. It is zero if it is not met.
+	since time.Time
+	// due reports that pods are evicted for the threshold.
+	due bool
+}
+
+func newTracker(all []Threshold) *tracker {
+	return &tracker{thresholds: all, states: make([]thresholdState, len(all))}
+}
+
+// update returns the thresholds that are met, and those of them that have been met for their grace period. The first of
+// these is acted on. A threshold that was acted on stays met until its minimum reclaim is available (kubelet:
+// thresholdsMet, thresholdsFirstObservedAt, thresholdsMetGracePeriod, byEvictionPriority).
+func (t *tracker) update(now time.Time, look *Measurement) (met, due []Threshold) {
+	for i := range t.thresholds {
+		one, s, extra := &t.thresholds[i], &t.states[i], admission.Share{}
+		if s.due {
+			extra = one.MinReclaim
+		}
+		if _, below := look.below(one, extra); !below {
+			*s = thresholdState{}
+			continue
+		}
+		if s.since.IsZero() || s.since.After(now) {
+			s.since = now
+		}
+		s.due = now.Sub(s.since) >= one.Grace
+		met = append(met, *one)
+		if s.due {
+			due = append(due, *one)
+		}
+	}
+	return met, due
+}
+
+// unresolved returns the thresholds whose minimum reclaim is not available.
+func unresolved(due []Threshold, look *Measurement) []Threshold {
+	return slices.DeleteFunc(slices.Clone(due), func(t Threshold) bool {
+		_, below := look.below(&t, t.MinReclaim)
 		return !below
 	})
 }
 
-// transition is how long a condition lasts after its threshold was last met (kubelet:
+// DefaultTransition is how long a condition lasts after its threshold was last met (kubelet:
 // EvictionPressureTransitionPeriod).
-const transition = 5 * time.Minute
+const DefaultTransition = 5 * time.Minute
 
 // Pressure maps the node's conditions to when they were last observed.
 type Pressure map[v1.NodeConditionType]time.Time
 
-// Update records the thresholds that are met now, and returns the conditions of the node, sorted by name.
-func (p Pressure) Update(now time.Time, met []Threshold) []v1.NodeConditionType {
+// Update records the thresholds that are met now, and returns the conditions of the node, sorted by name. A condition
+// lasts for the transition after it was last observed.
+func (p Pressure) Update(now time.Time, transition time.Duration, met []Threshold) []v1.NodeConditionType {
+	maps.DeleteFunc(p, func(_ v1.NodeConditionType, seen time.Time) bool { return now.Sub(seen) >= transition })
 	for i := range met {
 		p[met[i].Signal.condition()] = now
 	}
-	maps.DeleteFunc(p, func(_ v1.NodeConditionType, seen time.Time) bool { return now.Sub(seen) >= transition })
 	return slices.Sorted(maps.Keys(p))
 }

@@ -1,10 +1,13 @@
 package eviction
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -67,91 +70,180 @@ func (s Signal) condition() v1.NodeConditionType { return meanings()[s.rank()].c
 // Threshold is the amount of a resource that must be available.
 type Threshold struct {
 	Signal Signal
-	// Quantity is an absolute amount. If nil, the threshold is Percent of the capacity.
-	Quantity *resource.Quantity
-	Percent  float32
+	admission.Share
+	// Grace is how long a soft threshold may be met before pods are evicted. It is zero for a hard threshold.
+	Grace time.Duration
+	// MinReclaim is the amount above the threshold that must be available again once pods are evicted for it.
+	MinReclaim admission.Share
 }
 
-// Value returns the amount in the syntax of the flag, such as 100Mi or 10%.
-func (t *Threshold) Value() string {
-	if t.Quantity != nil {
-		return t.Quantity.String()
+// quantity returns the threshold as an amount.
+func (t *Threshold) quantity(capacity int64) *resource.Quantity { return new(t.Of(capacity)) }
+
+// Config has the thresholds of a machine and what they share.
+type Config struct {
+	Thresholds []Threshold
+	// Transition is how long a condition of the node lasts after its threshold was last met.
+	Transition time.Duration
+	// MaxGrace limits the grace period of pods that are evicted because of a soft threshold, in seconds.
+	MaxGrace int64
+}
+
+// Texts are the thresholds in the syntax of the kubelet's flags.
+type Texts struct{ Hard, Soft, SoftGracePeriod, MinimumReclaim string }
+
+// Parse parses and checks the thresholds, and returns them in the order in which they are handled (kubelet:
+// ParseThresholdConfig).
+func (t Texts) Parse() ([]Threshold, error) {
+	hard, err := Parse(t.Hard)
+	if err != nil {
+		return nil, fmt.Errorf("--eviction-hard: %w", err)
 	}
-	return strconv.FormatFloat(float64(t.Percent), 'f', -1, 32) + "%"
+	soft, err := Parse(t.Soft)
+	if err != nil {
+		return nil, fmt.Errorf("--eviction-soft: %w", err)
+	}
+	if err = setGracePeriods(soft, t.SoftGracePeriod); err != nil {
+		return nil, fmt.Errorf("--eviction-soft-grace-period: %w", err)
+	}
+	all := append(hard, soft...)
+	if err = setReclaims(all, t.MinimumReclaim); err != nil {
+		return nil, fmt.Errorf("--eviction-minimum-reclaim: %w", err)
+	}
+	inOrder(all)
+	return all, nil
+}
+
+// inOrder sorts thresholds by their signals. The hard threshold of a signal stays before the soft one.
+func inOrder(all []Threshold) {
+	slices.SortStableFunc(all, func(a, b Threshold) int { return a.Signal.rank() - b.Signal.rank() })
 }
 
 // Parse parses thresholds such as memory.available<100Mi,nodefs.available<10%. A signal that is not named has no
 // threshold, as in the kubelet's flag --eviction-hard. 0% and 100% also mean no threshold.
 func Parse(text string) ([]Threshold, error) {
-	var all []Threshold
+	all := []Threshold{}
+	err := eachSignal(text, "<", "QUANTITY", func(signal Signal, value string) error {
+		if value == "0%" || value == "100%" {
+			return nil
+		}
+		share, err := parseShare(value)
+		if err == nil && share.Quantity != nil && share.Quantity.IsZero() {
+			err = errors.New("must be positive")
+		}
+		if err != nil {
+			return fmt.Errorf("eviction threshold %s<%s: %w", signal, value, err)
+		}
+		if share.Quantity != nil || share.Percent > 0 {
+			all = append(all, Threshold{Signal: signal, Share: share})
+		}
+		return nil
+	})
+	inOrder(all)
+	return all, err
+}
+
+// setGracePeriods sets the grace period of each soft threshold (kubelet: parseGracePeriods).
+func setGracePeriods(soft []Threshold, text string) error {
+	periods := map[Signal]time.Duration{}
+	err := eachSignal(text, "=", "DURATION", func(signal Signal, value string) (err error) {
+		if periods[signal], err = time.ParseDuration(value); err == nil && periods[signal] < 0 {
+			err = fmt.Errorf("%s=%s: must not be negative", signal, value)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range soft {
+		grace, found := periods[soft[i].Signal]
+		if !found {
+			return fmt.Errorf("grace period must be specified for the soft eviction threshold %v", soft[i].Signal)
+		}
+		soft[i].Grace = grace
+		delete(periods, soft[i].Signal)
+	}
+	return unused(periods, "soft threshold")
+}
+
+// setReclaims sets the minimum reclaim of the thresholds of each signal (kubelet: parseMinimumReclaims).
+func setReclaims(all []Threshold, text string) error {
+	reclaims := map[Signal]admission.Share{}
+	err := eachSignal(text, "=", "QUANTITY", func(signal Signal, value string) (err error) {
+		if reclaims[signal], err = parseShare(value); err != nil {
+			err = fmt.Errorf("%s=%s: %w", signal, value, err)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		all[i].MinReclaim = reclaims[all[i].Signal]
+	}
+	for i := range all {
+		delete(reclaims, all[i].Signal)
+	}
+	return unused(reclaims, "threshold")
+}
+
+// unused returns an error if a list has a signal without a threshold.
+func unused[T any](left map[Signal]T, what string) error {
+	for _, signal := range slices.Sorted(maps.Keys(left)) {
+		return fmt.Errorf("%s has no %s", signal, what)
+	}
+	return nil
+}
+
+// eachSignal calls a function for each entry of a list of the form SIGNAL<VALUE or SIGNAL=VALUE.
+func eachSignal(text, separator, kind string, do func(signal Signal, value string) error) error {
 	named := map[Signal]bool{}
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "" {
 			continue
 		}
-		name, value, found := strings.Cut(one, "<")
+		name, value, found := strings.Cut(one, separator)
 		signal := Signal(strings.TrimSpace(name))
 		switch {
 		case !found:
-			return nil, fmt.Errorf("%q does not have the form SIGNAL<QUANTITY", one)
+			return fmt.Errorf("%q does not have the form SIGNAL%s%s", one, separator, kind)
 		case signal.rank() < 0:
-			return nil, fmt.Errorf("unsupported eviction signal %v", signal)
+			return fmt.Errorf("unsupported eviction signal %v", signal)
 		case named[signal]:
-			return nil, fmt.Errorf("%s is given twice", signal)
+			return fmt.Errorf("%s is given twice", signal)
 		}
 		named[signal] = true
-		t, err := parse(signal, strings.TrimSpace(value))
-		if err != nil {
-			return nil, err
-		}
-		if t != nil {
-			all = append(all, *t)
+		if err := do(signal, strings.TrimSpace(value)); err != nil {
+			return err
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Threshold) int { return a.Signal.rank() - b.Signal.rank() })
-	return all, nil
+	return nil
 }
 
-// parse parses one threshold. It returns nil for 0% and 100% (kubelet: parseThresholdStatement).
-func parse(signal Signal, value string) (*Threshold, error) {
+// parseShare parses a quantity or a percentage (kubelet: parseThresholdStatement).
+func parseShare(value string) (admission.Share, error) {
 	if number, isPercent := strings.CutSuffix(value, "%"); isPercent {
 		percent, err := strconv.ParseFloat(number, 32)
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("%s: %w", signal, err)
-		case percent < 0 || percent > 100:
-			return nil, fmt.Errorf("eviction percentage threshold %v must be between 0%% and 100%%: %s", signal, value)
-		case percent == 0 || percent == 100:
-			return nil, nil // 0% and 100% mean no threshold
+		if err == nil && !(percent >= 0 && percent <= 100) {
+			err = errors.New("must be between 0% and 100%")
 		}
-		return &Threshold{Signal: signal, Percent: float32(percent)}, nil
+		return admission.Share{Percent: float32(percent)}, err
 	}
 	quantity, err := resource.ParseQuantity(value)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("%s<%s: %w", signal, value, err)
-	case quantity.Sign() <= 0:
-		return nil, fmt.Errorf("eviction threshold %v must be positive: %s", signal, value)
+	if err == nil && quantity.Sign() < 0 {
+		err = errors.New("must not be negative")
 	}
-	return &Threshold{Signal: signal, Quantity: &quantity}, nil
+	return admission.Share{Quantity: &quantity}, err
 }
 
-// KeptFree returns the amounts of resources that eviction keeps free, and that pods cannot request (kubelet:
+// KeptFree returns the amounts of resources that hard thresholds keep free, and that pods cannot request (kubelet:
 // hardEvictionReservation). It is never nil.
 func KeptFree(thresholds []Threshold) map[v1.ResourceName]admission.Share {
 	free := map[v1.ResourceName]admission.Share{}
 	for _, t := range thresholds {
-		if t.Signal == MemoryAvailable || t.Signal == NodeFsAvailable {
-			free[t.Signal.resource()] = admission.Share{Quantity: t.Quantity, Percent: t.Percent}
+		if t.Grace == 0 && (t.Signal == MemoryAvailable || t.Signal == NodeFsAvailable) {
+			free[t.Signal.resource()] = t.Share
 		}
 	}
 	return free
-}
-
-// of returns the threshold as an amount (kubelet: GetThresholdQuantity).
-func (t *Threshold) of(capacity int64) *resource.Quantity {
-	if t.Quantity != nil {
-		return t.Quantity
-	}
-	return resource.NewQuantity(int64(float64(capacity)*float64(t.Percent/100)), resource.BinarySI)
 }

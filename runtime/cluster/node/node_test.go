@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -158,5 +159,26 @@ func TestClusterDNS(t *testing.T) {
 	c := n.configuration()
 	if got := fmt.Sprintf("%v %s", c.ClusterDNS, c.ClusterDomain); got != want {
 		t.Errorf("/configz has %s", got)
+	}
+}
+
+// TestConfiguredEviction checks that /configz has the thresholds in the terms of a kubelet.
+func TestConfiguredEviction(t *testing.T) {
+	texts := eviction.Texts{
+		Hard: "memory.available<5%,pid.available<10", Soft: "memory.available<1Gi",
+		SoftGracePeriod: "memory.available=90s", MinimumReclaim: "memory.available=1Mi",
+	}
+	all, err := texts.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &kubeletconfig.KubeletConfiguration{}
+	setEviction(c, eviction.Config{Thresholds: all, Transition: time.Minute, MaxGrace: 7})
+	got := fmt.Sprint(c.EvictionHard, c.EvictionSoft, c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim,
+		c.EvictionPressureTransitionPeriod.Duration, c.EvictionMaxPodGracePeriod)
+	const want = "map[memory.available:5% pid.available:10] map[memory.available:1Gi] map[memory.available:1m30s] " +
+		"map[memory.available:1Mi] 1m0s 7"
+	if got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

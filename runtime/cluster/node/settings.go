@@ -11,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/agent/eviction"
 )
 
 // completeSettings sets the name and the address of the node if the user did not.
@@ -47,7 +49,6 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 		CgroupDriver:             "cgroupfs",
 		CgroupRoot:               cmp.Or(hardware.CgroupRoot, "/"),
 		PodLogsDir:               n.member.Layout.LogRoot,
-		EvictionHard:             map[string]string{},
 		SystemReserved:           map[string]string{},
 		ProviderID:               n.ProviderID,
 		ClusterDNS:               texts(n.ClusterDNS),
@@ -58,10 +59,7 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 		c.CgroupDriver = "systemd"
 	}
 	setAccess(c, &n.Server)
-	for i := range n.member.Eviction {
-		t := &n.member.Eviction[i]
-		c.EvictionHard[string(t.Signal)] = t.Value()
-	}
+	setEviction(c, n.member.Eviction)
 	c.MaxPods = int32(n.Resources.MaxPods) // a number of pods
 	for name, q := range n.Resources.Reserved {
 		c.SystemReserved[string(name)] = q.String()
@@ -73,6 +71,25 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 		}
 	}
 	return c
+}
+
+// setEviction adds the thresholds of eviction.
+func setEviction(c *kubeletconfig.KubeletConfiguration, s eviction.Config) {
+	c.EvictionHard, c.EvictionSoft = map[string]string{}, map[string]string{}
+	c.EvictionSoftGracePeriod, c.EvictionMinimumReclaim = map[string]string{}, map[string]string{}
+	c.EvictionPressureTransitionPeriod.Duration = s.Transition
+	c.EvictionMaxPodGracePeriod = int32(s.MaxGrace) // it was checked
+	for i := range s.Thresholds {
+		t, signal := &s.Thresholds[i], string(s.Thresholds[i].Signal)
+		if t.Grace == 0 {
+			c.EvictionHard[signal] = t.Value()
+		} else {
+			c.EvictionSoft[signal], c.EvictionSoftGracePeriod[signal] = t.Value(), t.Grace.String()
+		}
+		if t.MinReclaim != (admission.Share{}) {
+			c.EvictionMinimumReclaim[signal] = t.MinReclaim.Value()
+		}
+	}
 }
 
 // setAccess adds the settings of access control.
