@@ -429,7 +429,7 @@ test-kubectl: setup-e2e build build-node images $(addprefix $(KUBEBIN)/,kubelet 
 		$(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^TestKubectl$$' .
 
 # CLUSTER_RUN selects parts of the test, as in CLUSTER_RUN='network|jobs'. All others need the part network.
-CLUSTER_RUN ?= .
+CLUSTER_RUN ?= .*
 # The logs of the last run.
 CLUSTER_LOGS := $(BIN)/cluster
 
