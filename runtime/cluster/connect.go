@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
@@ -67,20 +68,25 @@ type Settings struct {
 }
 
 // Connect returns a client. It sends nothing. It returns an error that names the file if the kubeconfig is invalid,
-// another user may change it, or its certificate has expired.
+// another user may change it, or its certificate or its certificate authority has expired.
 func Connect(s Settings) (*Client, error) {
 	config, rotates, err := s.load()
 	if err != nil {
 		return nil, err
 	}
-	if err = checkCertificate(config, s.Now()); err != nil && s.Bootstrap == "" {
+	trusted := authoritiesOf(config)
+	if s.Bootstrap == "" {
+		err = checkCertificate(config, s.Now())
+	}
+	if err = cmp.Or(err, trusted.check(s.Now())); err != nil {
 		expired := (*ExpiredError)(nil)
 		if err = fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err); !s.Joined || !errors.As(err, &expired) {
 			return nil, err
 		}
-		s.Log.Warn("the API server will refuse all requests", "error", err.Error())
+		s.Log.Warn("the node has no connection to the API server until the kubeconfig is renewed", "error", err.Error())
 	}
-	c := &Client{Config: config, Health: &Health{now: s.Now}}
+	c := &Client{Config: config, Health: &Health{now: s.Now, log: s.Log}}
+	c.Health.explain = func(err error) error { return c.explain(trusted, s.Now(), err) }
 	if rotates {
 		if err = c.rotate(&s); err != nil {
 			return nil, err
@@ -103,25 +109,12 @@ func (c *Client) complete(config *rest.Config, s *Settings) {
 	config.ContentType, config.AcceptContentTypes = protobuf, protobuf+",application/json"
 }
 
-// ExpiredError reports a client certificate that has expired.
-type ExpiredError struct {
-	// User is the name in the certificate, and At the time of its end.
-	User string
-	At   time.Time
-}
-
-// Error returns the text of the error.
-func (e *ExpiredError) Error() string {
-	return fmt.Sprintf("the client certificate of %s has expired at %s: renew it",
-		e.User, e.At.UTC().Format(time.RFC3339))
-}
-
 // checkCertificate returns an error if the client certificate cannot be read or has expired. The API server would
 // only answer Unauthorized.
 func checkCertificate(c *rest.Config, now time.Time) error {
 	cert, err := certificateOf(c)
 	if err == nil && cert != nil && now.After(cert.NotAfter) {
-		err = &ExpiredError{User: cert.Subject.CommonName, At: cert.NotAfter}
+		err = expired(cert)
 	}
 	return err
 }

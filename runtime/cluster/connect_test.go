@@ -83,6 +83,7 @@ func TestBadKubeconfigs(t *testing.T) {
 	withCertificate := func(file string) string {
 		return kubeconfigOf(t, "https://a:1", "client-certificate: "+file+", client-key: "+key)
 	}
+	withAuthority := kubeconfigOf(t, `https://a:1", certificate-authority: "`+expired, "token: secret-token")
 	for name, c := range map[string]struct{ path, want string }{
 		"missing":           {filepath.Join(t.TempDir(), "absent"), "no such file"},
 		"a directory":       {t.TempDir(), "not a regular file"},
@@ -95,6 +96,7 @@ func TestBadKubeconfigs(t *testing.T) {
 		"no server":         {kubeconfigOf(t, "", "token: secret-token"), "it has no server"},
 		"no certificate":    {kubeconfigOf(t, "https://a:1", "client-certificate: /absent, client-key: /absent"), "/absent"},
 		"expired":           {withCertificate(expired), "of system:node:n has expired at 2026-05-01T11:59:00Z: renew it"},
+		"expired authority": {withAuthority, "the certificate authority system:node:n has expired at 2026-05-01T11:59:00Z: renew it"},
 		"not a certificate": {withCertificate(large), "larger than"},
 	} {
 		_, err := Connect(Settings{Kubeconfig: c.path, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
@@ -103,14 +105,16 @@ func TestBadKubeconfigs(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
-	joined := Settings{
-		Kubeconfig: withCertificate(expired), Joined: true, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
-	}
-	if _, err := Connect(joined); err != nil {
-		t.Errorf("an expired certificate of a node that was registered: %v", err)
+	for _, path := range []string{withCertificate(expired), withAuthority} {
+		joined := Settings{
+			Kubeconfig: path, Joined: true, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		}
+		if _, err := Connect(joined); err != nil {
+			t.Errorf("an expired certificate of a node that was registered: %v", err)
+		}
 	}
 	good := kubeconfigOf(t, "https://a:1", "client-certificate: "+valid+", client-key: "+validKey)
-	if c, err := Connect(Settings{Kubeconfig: good, Now: func() time.Time { return now }}); err != nil || c.Config.Host != "https://a:1" {
+	if c, err := Connect(Settings{Kubeconfig: good, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}); err != nil || c.Config.Host != "https://a:1" {
 		t.Errorf("a valid kubeconfig: %v", err)
 	}
 }
@@ -126,7 +130,7 @@ func TestHealth(t *testing.T) {
 	defer server.Close()
 	clock := now
 	c, err := Connect(Settings{
-		Kubeconfig: kubeconfigOf(t, server.URL, "token: t"), Now: func() time.Time { return clock },
+		Kubeconfig: kubeconfigOf(t, server.URL, "token: t"), Now: func() time.Time { return clock }, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +177,7 @@ func TestPages(t *testing.T) {
 		_, _ = w.Write([]byte("<html>sign in</html>"))
 	}))
 	defer server.Close()
-	c, err := Connect(Settings{Kubeconfig: kubeconfigOf(t, server.URL, "token: t"), Now: time.Now})
+	c, err := Connect(Settings{Kubeconfig: kubeconfigOf(t, server.URL, "token: t"), Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

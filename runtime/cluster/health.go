@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"strconv"
@@ -26,10 +27,16 @@ type State struct {
 	Err error
 }
 
-// Health records whether the API server responds. An answer that refuses the request is a response as well. It is safe
-// for concurrent use.
+// Health records and logs whether the API server responds. An answer that refuses the request is a response as well. It
+// is safe for concurrent use.
 type Health struct {
 	now func() time.Time
+	log *slog.Logger
+	// explain returns the reason in the kubeconfig for a failure of all requests, or the failure itself.
+	explain func(error) error
+
+	// silence are failures to get an answer, refusal are answers that refuse the credentials of all requests.
+	silence, refusal outage
 
 	mu     sync.Mutex
 	state  State
@@ -72,12 +79,14 @@ func (w *watched) RoundTrip(r *http.Request) (*http.Response, error) {
 		// The caller gave up. That does not concern the API server.
 	case err != nil:
 		w.health.record(err)
+		err = w.health.logged(r, err)
 	case resp.StatusCode == http.StatusBadGateway || resp.StatusCode == http.StatusServiceUnavailable ||
 		resp.StatusCode == http.StatusGatewayTimeout:
 		// A load balancer answers although no API server does.
 		w.health.record(fmt.Errorf("%s %s: %s", r.Method, r.URL.Host, resp.Status))
 	default:
 		w.health.record(nil)
+		w.health.answered(resp)
 	}
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/connrotation"
 
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/certificates"
 )
 
@@ -61,8 +62,10 @@ func (c *Client) rotate(s *Settings) error {
 }
 
 // errNoCertificate is the error of requests without a valid certificate. The API server would refuse them with a reason
-// that leads nowhere.
-var errNoCertificate = errors.New("the node has no valid client certificate: see `podctl agent status`")
+// that leads nowhere. The rotation logs why there is none.
+var errNoCertificate error = &apierror.LoggedError{
+	Err: errors.New("the node has no valid client certificate: see `podctl agent status`"),
+}
 
 // certificate returns the newest certificate, or an error if there is no valid one.
 func (c *Client) certificate() (*tls.Certificate, error) {

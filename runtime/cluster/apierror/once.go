@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // LoggedError is a failure that its source has logged. It affects many tasks, which do not log it again.
@@ -16,8 +18,14 @@ func (e *LoggedError) Error() string { return e.Err.Error() }
 // Unwrap returns the failure.
 func (e *LoggedError) Unwrap() error { return e.Err }
 
-// IsLogged reports whether a failure was logged by its source.
-func IsLogged(err error) bool { return errors.As(err, new(*LoggedError)) }
+// Timeout reports whether the failure is a timeout, as net.Error does.
+func (e *LoggedError) Timeout() bool { return isTimeout(e.Err) }
+
+// IsLogged reports whether a failure was logged by its source. The connection logs that the API server refuses the
+// credentials of all requests.
+func IsLogged(err error) bool {
+	return errors.As(err, new(*LoggedError)) || apierrors.IsUnauthorized(err)
+}
 
 // Once logs the failures of one task: each once, until it fails in another way or succeeds. The zero value is ready to
 // use, also by several goroutines.

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -90,10 +89,16 @@ func transportText(err error) string {
 	if requested := (*url.Error)(nil); errors.As(err, &requested) {
 		err = requested.Err
 	}
-	if os.IsTimeout(err) {
+	if isTimeout(err) {
 		return "no answer in time"
 	}
 	return err.Error()
+}
+
+// isTimeout reports whether an error is, or wraps, one that reports a timeout.
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // nameText describes the failure of a name server. The error's own text may have the port of this machine.

@@ -176,7 +176,7 @@ func (r *Rotation) failed(step string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := step + ": " + apierror.Text(err)
-	if text != r.state.Failure {
+	if text != r.state.Failure && !apierror.IsLogged(err) {
 		r.Log.Warn("the node has no new certificate", "use", r.use(), "error", text)
 	}
 	r.state = State{Failure: text}

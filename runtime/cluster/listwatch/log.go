@@ -24,7 +24,7 @@ type Log struct {
 
 // Report logs the failure of a list or of a watch.
 func (l *Log) Report(ctx context.Context, what string, err error) {
-	if ctx.Err() != nil || apierror.IsLogged(err) {
+	if ctx.Err() != nil {
 		return
 	}
 	own, other := &l.watch, &l.list
@@ -32,7 +32,7 @@ func (l *Log) Report(ctx context.Context, what string, err error) {
 		own, other = other, own
 	}
 	text := own.News(err)
-	if err == nil {
+	if err == nil || apierror.IsLogged(err) {
 		return
 	}
 	l.failed.Store(true)

@@ -237,7 +237,7 @@ func (l *loop) sendNext(ctx context.Context, e *entry, now time.Time) {
 
 // fail records a failure, and logs it if it differs from the one before. The log of many pods is limited.
 func (l *loop) fail(e *entry, err error) {
-	if failure := e.failures.News(err); failure != "" {
+	if failure := e.failures.News(err); failure != "" && !apierror.IsLogged(err) {
 		l.logs.Do(func() {
 			pod, uid := e.pod.String(), string(e.pod.UID)
 			l.Log.Warn("cannot send the status of a pod", "pod", pod, "uid", uid, "error", failure)
