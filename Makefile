@@ -468,7 +468,7 @@ FUZZ := podspec/load:FuzzLoad runtime/snapshot:FuzzPlan runtime/snapshot:FuzzRea
 	commands:FuzzRedact runtime/state:FuzzPaths runtime/kubeletapi:FuzzLogQuery \
 	runtime/kubeletapi:FuzzRequest runtime/kubeletapi:FuzzFrames runtime/kubeletapi/access:FuzzReviews \
 	runtime/cluster:FuzzKubeconfig runtime/cluster/node:FuzzFromAPI runtime/cluster/listwatch:FuzzAnswers \
-	runtime/cluster/tokens:FuzzAnswer runtime/agent/api:FuzzRequest
+	runtime/cluster/tokens:FuzzAnswer runtime/agent/api:FuzzRequest runtime/kubeletconf:FuzzFiles
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for FUZZTIME

@@ -21,6 +21,9 @@ import (
 type doctorOptions struct {
 	output string
 	bundle string
+	// node examines the settings of a kubelet. kubeletArgs are some of them.
+	node        bool
+	kubeletArgs string
 }
 
 // doctorDocument is the output of `doctor -o json`.
@@ -34,10 +37,10 @@ type doctorDocument struct {
 	Facts      *doctor.Facts  `json:"facts"`
 }
 
-func newDoctor(sess *session.Session) *cobra.Command {
+func newDoctor(sess *session.Session, agent *cobra.Command) *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
-		Use:   "doctor [flags]",
+		Use:   "doctor [flags] [--node [FILE|DIRECTORY...]]",
 		Short: "Check whether this machine can run pods",
 		Long: "Check the container runtime, the machine and podctl's state directory. " +
 			"Print advice for each problem (✗) and\nwarning (!). " +
@@ -46,15 +49,37 @@ func newDoctor(sess *session.Session) *cobra.Command {
 			"--bundle writes one archive for a bug report: " +
 			"the checks, the version, snapshots and plans of all pods that podctl\napplied, and its checkpoints. " +
 			"Values of Secrets are left out everywhere. " +
-			"Everything else in the manifests is included." +
-			flags.ExitCodes("0 pods can run", "1 pods cannot run, or an error"),
-		Example: "  podctl doctor\n  podctl doctor --bundle report.tar.gz",
-		Args:    flags.NoArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd.Context(), sess, o) },
+			"Everything else in the manifests is included.\n" +
+			"\n" +
+			"--node examines the settings of the kubelet of this machine instead, before podctl takes over its node. " +
+			"It reads the files\nof kubeadm, systemd and k3s, or the given files and directories: " +
+			"configurations of a kubelet, units, files of variables\nand configurations of k3s. " +
+			"For each setting it prints the flag of podctl with the same effect (✓), " +
+			"what podctl does in its\nplace (!), or that podctl cannot be used with it (✗). " +
+			"Then it prints a configuration of podctl." +
+			flags.ExitCodes("0 pods can run; with --node, podctl can take over", "1 they cannot, or an error"),
+		Example: "  podctl doctor\n  podctl doctor --bundle report.tar.gz\n" +
+			"  podctl doctor --node\n" +
+			"  podctl doctor --node --kubelet-args '--max-pods=200 --cluster-dns=10.96.0.10' kubelet.yaml",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case o.node && o.bundle != "":
+				return exit.Usagef("--node and --bundle exclude each other")
+			case o.node:
+				return runDoctorNode(cmd.Context(), sess, agent, o, args)
+			case o.kubeletArgs != "":
+				return exit.Usagef("--kubelet-args needs --node")
+			case len(args) > 0:
+				return exit.Usagef("%s takes arguments only with --node", cmd.CommandPath())
+			}
+			return runDoctor(cmd.Context(), sess, o)
+		},
 	}
 	f := cmd.Flags()
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	f.StringVar(&o.bundle, "bundle", "", "Write an archive for a bug report to this file (.tar.gz)")
+	f.BoolVar(&o.node, "node", false, "Examine the settings of the kubelet of this machine, or of the given files")
+	f.StringVar(&o.kubeletArgs, "kubelet-args", "", "Flags of the kubelet, as one text")
 	return cmd
 }
 

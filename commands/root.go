@@ -133,7 +133,7 @@ func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Comman
 	add(groupUpkeep,
 		image.New(sess),
 		newPrune(sess),
-		newDoctor(sess),
+		newDoctor(sess, agent),
 		agent,
 		node.New(sess),
 		newCompletion(),
