@@ -433,13 +433,14 @@ CLUSTER_RUN ?= .*
 # The logs of the last run.
 CLUSTER_LOGS := $(BIN)/cluster
 
+# Each test is a process, and has namespaces of its own.
 .PHONY: test-cluster
 test-cluster: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,controlplane coredns metrics-server kubectl kubelet agnhost) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
-	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=none \
+	set -e; for test in Cluster Outages; do PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=none \
 		KUBECTL_BIN=$(KUBEBIN)/kubectl KUBELET_BIN=$(KUBEBIN)/kubelet CONTROLPLANE_BIN=$(KUBEBIN)/controlplane \
 		KUBERNETES_BIN=$(KUBEBIN) \
 		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
-		CLUSTER_LOGS=$(CLUSTER_LOGS) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^Test(Cluster|Outages)$$/^($(CLUSTER_RUN))$$' .
+		CLUSTER_LOGS=$(CLUSTER_LOGS) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run "^Test$$test\$$/^($(CLUSTER_RUN))\$$" .; done
 
 # GROUP is a group of specs.txt, and SPEC a pattern of names. Without them, all specs of the list run.
 GROUP ?=
