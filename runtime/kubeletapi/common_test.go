@@ -45,6 +45,8 @@ func (measures) Summary(context.Context) (*statsapi.Summary, error) {
 	}, nil
 }
 
+func (measures) RequestBegun(string, string, string, bool) (ended func()) { return func() {} }
+
 func (m measures) CPUAndMemory(ctx context.Context) (*statsapi.Summary, error) { return m.Summary(ctx) }
 
 func (measures) ResourceMetrics() http.Handler  { return text("resource") }

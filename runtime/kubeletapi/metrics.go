@@ -3,6 +3,7 @@ package kubeletapi
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
@@ -23,6 +24,45 @@ type Metrics interface {
 	// OthersHandler serves /metrics, and ProbesHandler serves /metrics/probes.
 	OthersHandler() http.Handler
 	ProbesHandler() http.Handler
+	// RequestBegun counts a request by its labels, whose number is limited. The result is called at its end. serverType
+	// is readwrite, or readonly for the port without access control.
+	RequestBegun(method, path, serverType string, longRunning bool) (ended func())
+}
+
+// bucketsOf returns the method and the first part of the path of a request, or the first two below /metrics. Those that
+// a kubelet does not serve are "other" (kubelet: getMetricMethodBucket, getMetricBucket).
+func bucketsOf(r *http.Request) (method, path string) {
+	const other = "other"
+	method = other
+	switch r.Method {
+	case http.MethodOptions, http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete,
+		http.MethodTrace, http.MethodConnect:
+		method = r.Method
+	}
+	parts := strings.SplitN(strings.TrimPrefix(r.URL.Path, "/"), "/", 3)
+	path = parts[0]
+	if path == "metrics" && len(parts) > 1 {
+		path += "/" + parts[1]
+	}
+	switch path {
+	case "healthz", "pods", "stats", "metrics", "metrics/cadvisor", "metrics/probes", "metrics/resource", "run", "exec",
+		"attach", "portForward", "containerLogs", "configz", "runningpods", "checkpoint", "pprof", "logs", "debug":
+		return method, path
+	}
+	return method, other
+}
+
+// isLongRunning reports whether the requests of a path count as streams. A kubelet does not count portForward (kubelet:
+// isLongRunningRequest).
+func isLongRunning(path string) bool { return path == "exec" || path == "attach" || path == "debug" }
+
+// counted returns a handler that counts its requests.
+func (s *Server) counted(h http.Handler, serverType string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method, path := bucketsOf(r)
+		defer s.Metrics.RequestBegun(method, path, serverType, isLongRunning(path))()
+		h.ServeHTTP(w, r)
+	})
 }
 
 // measureRoutes adds the paths of metrics and statistics.

@@ -107,7 +107,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	mux, lists := s.publicRoutes()
 	s.addProtectedRoutes(mux, lists)
 	limited := newListener(l, s.limits)
-	server := s.newHTTP(ctx, s.handler(limited, mux, s.check))
+	server := s.newHTTP(ctx, s.counted(s.handler(limited, mux, s.check), "readwrite"))
 	server.TLSConfig = s.Protocol.config(s.Certificates)
 	if s.Access != nil && s.Access.ClientCAFile != "" {
 		// The certificate is verified with each request, so that a changed file applies at once.
@@ -122,7 +122,8 @@ func (s *Server) ServeReadOnly(ctx context.Context, l net.Listener) error {
 	mux, _ := s.publicRoutes()
 	limited := newListener(l, s.limits)
 	everyone := func(*http.Request) (string, error) { return "", nil }
-	server := s.newHTTP(ctx, api.ForHosts(api.HostNames(s.NodeName), s.handler(limited, mux, everyone)))
+	routes := s.counted(s.handler(limited, mux, everyone), "readonly")
+	server := s.newHTTP(ctx, api.ForHosts(api.HostNames(s.NodeName), routes))
 	return run(ctx, server, limited, func() error { return server.Serve(limited) })
 }
 

@@ -3,8 +3,12 @@ package kubeletapi
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
@@ -87,5 +91,59 @@ func TestPathsAndMethods(t *testing.T) {
 		if code, text := s.do(request[0], request[1], ""); code != want {
 			t.Errorf("%v: %d %q, not %d", request, code, text, want)
 		}
+	}
+}
+
+// counts counts requests and those that have not ended.
+type counts struct {
+	measures
+
+	mu       sync.Mutex
+	all      []string
+	inflight int
+}
+
+// RequestBegun notes a request.
+func (c *counts) RequestBegun(method, path, serverType string, longRunning bool) (ended func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inflight++
+	c.all = append(c.all, fmt.Sprint(method, " ", path, " ", serverType, " ", longRunning))
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.inflight--
+	}
+}
+
+// TestRequestsAreCounted checks the labels of requests. A client cannot add new ones. Refused requests count, too.
+func TestRequestsAreCounted(t *testing.T) {
+	c := &counts{}
+	s := New(nil, nil, Settings{Measures: c, Metrics: c})
+	handler := s.counted(http.NotFoundHandler(), "readwrite")
+	for _, r := range [][2]string{
+		{"GET", "/metrics"},
+		{"GET", "/metrics/cadvisor"},
+		{"GET", "/metrics/cadvisor/x"},
+		{"GET", "/metrics/other"},
+		{"POST", "/exec/a/b/c"},
+		{"POST", "/portForward/a/b"},
+		{"GET", "/stats/summary"},
+		{"PURGE", "/a"},
+		{"GET", "//pods"},
+	} {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), r[0], r[1], nil))
+	}
+	want := []string{
+		"GET metrics readwrite false", "GET metrics/cadvisor readwrite false", "GET metrics/cadvisor readwrite false",
+		"GET other readwrite false", "POST exec readwrite true", "POST portForward readwrite false",
+		"GET stats readwrite false", "other other readwrite false", "GET other readwrite false",
+	}
+	if !slices.Equal(c.all, want) || c.inflight != 0 {
+		t.Errorf("%q, %d in work", c.all, c.inflight)
+	}
+	serve(t, &pods{}, newRuntime(t), func(s *Settings, _ *limits) { s.Metrics = c }).do("GET", "/healthz", "")
+	if last := c.all[len(c.all)-1]; last != "GET healthz readwrite false" {
+		t.Errorf("the server counts %s", last)
 	}
 }

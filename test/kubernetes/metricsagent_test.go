@@ -46,8 +46,7 @@ func agentDifferences() (rows []metricDifference) {
 		"other measures of the start of pods; podctl has kubelet_pod_start_duration_seconds": {
 			"*kubelet_first_network_pod_*", "*kubelet_pod_start_sli_*", "*kubelet_pod_start_total_*",
 		},
-		"/stats/summary has the logs of containers":     {"*kubelet_container_log_filesystem_*"},
-		"requests to the node's server are not counted": {"*kubelet_http_*"},
+		"/stats/summary has the logs of containers": {"*kubelet_container_log_filesystem_*"},
 	} {
 		for _, item := range items {
 			rows = append(rows, metricDifference{"/metrics", "kubelet", item, 0, reason})

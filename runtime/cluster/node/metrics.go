@@ -125,6 +125,11 @@ func (p pages) OthersHandler() http.Handler { return p.node.Handler(p.agent.Othe
 // ProbesHandler serves the metrics of probes.
 func (p pages) ProbesHandler() http.Handler { return p.agent.ProbesHandler() }
 
+// RequestBegun counts a request to the server of the node.
+func (p pages) RequestBegun(method, path, serverType string, longRunning bool) (ended func()) {
+	return p.node.RequestBegun(method, path, serverType, longRunning)
+}
+
 // countedReviews counts requests to the API server about clients.
 type countedReviews struct {
 	access.Reviews

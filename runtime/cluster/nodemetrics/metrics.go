@@ -39,6 +39,7 @@ type Metrics struct {
 	statuses  prometheus.Histogram
 	reviews   map[Review]reviewMetrics
 	volumes   *prometheus.HistogramVec
+	server    serverMetrics
 }
 
 // Review is a kind of question about a client of the node's server.
@@ -97,6 +98,7 @@ func New(s Settings) *Metrics {
 	m.registry.MustRegister(m.requests, m.latencies, m.statuses, m.volumes)
 	m.addNode()
 	m.addCertificates()
+	m.server = newServerMetrics(m.registry)
 	return m
 }
 

@@ -50,6 +50,12 @@ func TestPage(t *testing.T) {
 	m.Reviewed(Permission, 0, time.Second)
 	m.VolumeChanged("kubernetes.io/secret", "volume_mount", time.Second, nil)
 	m.VolumeChanged("kubernetes.io/secret", "volume_mount", time.Second, errors.New("no"))
+	m.RequestBegun("GET", "metrics", "readwrite", false)()
+	_ = m.RequestBegun("GET", "exec", "readwrite", true)
+	const get = `{long_running="false",method="GET",path="metrics",server_type="readwrite"}`
+	expect("kubelet_http_requests_total"+get+" 1", "kubelet_http_inflight_requests"+get+" 0",
+		"kubelet_http_requests_duration_seconds_count"+get+" 1",
+		`kubelet_http_inflight_requests{long_running="true",method="GET",path="exec",server_type="readwrite"} 1`)
 	start.Connected, start.Registered, start.Ready = time.Unix(112, 0), time.Unix(115, 0), time.Unix(120, 0)
 	expiry = time.Unix(4600, 5)
 	expect(`rest_client_requests_total{code="200",host="h:1",method="GET"} 1`,
