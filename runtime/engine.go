@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/machine"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
@@ -80,6 +81,8 @@ type Settings struct {
 	Pulls int
 	// Reserved are ports of the node that no pod or Service can use.
 	Reserved []machine.Reserved
+	// Devices gives devices of plugins to containers; nil for none.
+	Devices model.DeviceManager
 	// Kernel gets the traffic rules of Services; nil for a node on which the names of Services lead directly to pods.
 	Kernel proxy.Kernel
 }
@@ -108,6 +111,7 @@ func NewEngine(client *cri.Client, s Settings) *Engine {
 		Pulls:    s.Pulls,
 		Exits:    observe.NewExits(client),
 		Reserved: s.Reserved,
+		Devices:  s.Devices,
 	}
 	e := &Engine{
 		Client:  client,
@@ -141,6 +145,12 @@ func (e *Engine) ObserveEvents(to events.Listener) { e.steps.Recorded, e.Prober.
 // UseCluster replaces the objects for pods of the API server, which are the copies that the agent of a node keeps. It
 // is called before the first pass.
 func (e *Engine) UseCluster(p objects.Provider) { e.Observer.UseCluster(p) }
+
+// UseDevices replaces the manager of devices. It is called before the first pass.
+func (e *Engine) UseDevices(m model.DeviceManager) {
+	e.Observer.UseDevices(m)
+	e.steps.Devices = m
+}
 
 // Plan decides what a pass would do to a pod. It changes nothing.
 func (e *Engine) Plan(ctx context.Context, desired *podspec.Desired, opts plan.Options) (*plan.Plan, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/metrics"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // standIn is an agent that returns a fixed status.
@@ -23,6 +24,9 @@ func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodLis
 func (s *standIn) Metrics() *metrics.Metrics {
 	return metrics.New(func(context.Context) (int, map[string]int, error) { return 0, nil, nil })
 }
+
+// Devices returns nil: no test has devices.
+func (*standIn) Devices() model.DeviceManager { return nil }
 
 // Healthy returns nil.
 func (*standIn) Healthy() error { return nil }

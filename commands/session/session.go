@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/logfile"
@@ -80,6 +81,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
 		Reserved: s.Flags.ReservedPorts(), Kernel: s.kernel(),
+		Devices: api.Client{Socket: s.Flags.Layout().AgentSocket()},
 	})
 	s.engine.Observer.Conditions = s.conditions
 	return s.engine, nil

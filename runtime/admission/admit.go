@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,8 @@ type Request struct {
 	Settings *Settings
 	// Conditions are the pressure conditions of the node.
 	Conditions []v1.NodeConditionType
+	// Devices is why the pod cannot get devices of device plugins; nil if it can, or if it waits for them.
+	Devices *model.DeviceFault
 	// FromCluster is set if the API server owns the pod. A field that podctl does not support then rejects it.
 	FromCluster bool
 }
@@ -62,6 +65,7 @@ func (r *Request) beforeResources() []check {
 	return []check{
 		{model.Evicted, r.underPressure},
 		{model.SysctlForbidden, r.forbiddenSysctl},
+		{model.UnexpectedAdmissionError, r.noDevices},
 		{model.PodOSSelectorNodeLabelDoesNotMatch, otherLabel},
 		{model.PodOSNotSupported, otherSystem},
 		{model.SupplementalGroupsPolicyNotSupported, r.strictGroups},
@@ -76,6 +80,14 @@ func (r *Request) afterResources() []check {
 		{model.PodFeatureUnsupported, r.missingFeature},
 		{model.UnsupportedPodFeature, r.unsupported},
 	}
+}
+
+// noDevices corresponds to Allocate of the kubelet's device manager. A pod without an API server waits for devices.
+func (r *Request) noDevices(*v1.Pod) string {
+	if !r.FromCluster || r.Devices == nil {
+		return ""
+	}
+	return model.AllocateFailed(cmp.Or(r.Devices.Status, r.Devices.Message))
 }
 
 // missingFeature corresponds to the kubelet's declaredFeaturesAdmitHandler. Of the features that a pod can need

@@ -257,6 +257,11 @@ func TestSlowPullsDoNotBlockOtherPods(t *testing.T) {
 	stop()
 }
 
+// withoutDevices is an agent whose daemon has no devices.
+type withoutDevices struct{ *Agent }
+
+func (withoutDevices) Devices() model.DeviceManager { return nil }
+
 // TestSocket checks that the agent's socket serves its status.
 func TestSocket(t *testing.T) {
 	l := newLab(t)
@@ -266,7 +271,7 @@ func TestSocket(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, socket, a) }()
+	go func() { served <- api.Serve(ctx, socket, withoutDevices{a}) }()
 	client := api.Client{Socket: socket}
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
 	l.until("the pod is shown", func() bool {

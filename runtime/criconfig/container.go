@@ -53,6 +53,7 @@ func Container(in ContainerInput) (*runtimeapi.ContainerConfig, error) {
 			SecurityContext: secured,
 		},
 	}
+	addDevices(config, in.Devices)
 	return config, nil
 }
 

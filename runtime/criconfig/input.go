@@ -120,6 +120,8 @@ type ContainerInput struct {
 	// Files has the values of keys in files of volumes; empty for a key that its file does not contain. A file that
 	// does not exist has no entries.
 	Files map[FileKey]string
+	// Devices are what device plugins add; nil for a container without devices.
+	Devices *model.DeviceConfig
 	// Services are the variables with the addresses of Services.
 	Services map[string]string
 }

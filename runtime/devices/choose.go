@@ -61,19 +61,37 @@ func (c *chooser) choose(ctx context.Context, request *model.DeviceRequest) mode
 				break
 			}
 			all.Sets[need.Container] = append(all.Sets[need.Container], *set)
-			c.note(name, set.IDs, need.Ends)
+			c.note(need, set)
+		}
+	}
+	return together(all)
+}
+
+// together holds containers that can get their devices while others of the pod cannot. A pod gets all its devices or
+// none, so that two pods do not wait for each other.
+func together(all model.Devices) model.Devices {
+	if len(all.Faults) == 0 {
+		return all
+	}
+	first := slices.Sorted(maps.Keys(all.Faults))[0]
+	for container := range all.Sets {
+		if _, has := all.Faults[container]; !has && len(all.Unallocated(container)) > 0 {
+			f := all.Faults[first]
+			f.Message = "container " + first + ": " + f.Message
+			all.Faults[container] = f
 		}
 	}
 	return all
 }
 
 // note notes the devices of a container.
-func (c *chooser) note(name string, ids []string, ends bool) {
+func (c *chooser) note(need *model.DeviceNeed, set *model.DeviceSet) {
+	name, ids := set.Resource, set.IDs
 	if c.reusable[name] == nil {
 		c.reusable[name], c.chosen[name] = idSet{}, idSet{}
 	}
 	c.chosen[name].add(ids...)
-	if ends {
+	if need.Ends {
 		c.reusable[name].add(ids...)
 	} else {
 		c.reusable[name].remove(ids...)
@@ -127,14 +145,15 @@ func (c *chooser) recorded(r *record, name string, amount int64) (*model.DeviceS
 	for _, id := range ids {
 		if _, listed := c.resources[name].devices[id]; !listed {
 			return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
-				"device %q of %s, which the container has, does not exist any more; delete the pod to use another one", id, name,
-			)}
+				"device %q of %s, which the container has, does not exist any more; delete the pod to use another one",
+				id, name)}
 		}
 	}
 	return &model.DeviceSet{Resource: name, IDs: ids, Allocated: true}, nil
 }
 
-// pick chooses devices: first those that init containers of the pod leave, then those that the plugin prefers, then any.
+// pick chooses devices: first those that init containers of the pod leave, then those that the plugin prefers, then
+// any.
 func (c *chooser) pick(ctx context.Context, r *resource, name string, amount int64) ([]string, *model.DeviceFault) {
 	picked := take(nil, c.reusable[name].sorted(), amount)
 	missing := amount - int64(len(picked))

@@ -2,7 +2,6 @@ package devices
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -238,9 +237,6 @@ func (m *Manager) plugin(name string) (*plugin, error) {
 	return nil, fmt.Errorf("the device plugin of %s is gone", name)
 }
 
-// ErrTaken reports that devices are not free any more. The caller chooses again.
-var ErrTaken = errors.New("devices are not available any more")
-
 // AllocateDevices allocates devices that were chosen for a container, and records them (kubelet:
 // allocateContainerResources).
 func (m *Manager) AllocateDevices(ctx context.Context, pod types.UID, container string, sets []model.DeviceSet) error {
@@ -281,7 +277,7 @@ func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin
 	defer m.mu.Unlock()
 	r := m.resources[k.resource]
 	if r == nil || r.plugin == nil {
-		return nil, fmt.Errorf("%w: the device plugin of %s is gone", ErrTaken, k.resource)
+		return nil, fmt.Errorf("%w: the device plugin of %s is gone", model.ErrDevicesTaken, k.resource)
 	}
 	maps.DeleteFunc(m.records, func(other key, rec *record) bool {
 		_, used := uses[other.pod]
@@ -289,7 +285,7 @@ func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin
 	})
 	for _, id := range ids {
 		if !r.devices[id].healthy {
-			return nil, fmt.Errorf("%w: device %q of %s is not healthy", ErrTaken, id, k.resource)
+			return nil, fmt.Errorf("%w: device %q of %s is not healthy", model.ErrDevicesTaken, id, k.resource)
 		}
 	}
 	for other, rec := range m.records {
@@ -297,7 +293,7 @@ func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin
 			continue
 		}
 		if slices.ContainsFunc(rec.ids(), func(id string) bool { return slices.Contains(ids, id) }) {
-			return nil, fmt.Errorf("%w: another pod has devices of %s", ErrTaken, k.resource)
+			return nil, fmt.Errorf("%w: another pod has devices of %s", model.ErrDevicesTaken, k.resource)
 		}
 	}
 	m.records[k] = &record{devices: r.perNUMA(ids)}

@@ -225,7 +225,8 @@ func TestFailingPlugins(t *testing.T) {
 func TestHostileRegistrations(t *testing.T) {
 	m := newMachine(t)
 	for _, r := range []*pluginapi.RegisterRequest{
-		{}, {Version: "v1alpha1", Endpoint: "a.sock", ResourceName: gpu},
+		{},
+		{Version: "v1alpha1", Endpoint: "a.sock", ResourceName: gpu},
 		{Version: "v1beta1", ResourceName: gpu},
 		{Version: "v1beta1", Endpoint: "../agent.sock", ResourceName: gpu},
 		{Version: "v1beta1", Endpoint: "/run/x.sock", ResourceName: gpu},
@@ -291,7 +292,8 @@ func TestFreedDevices(t *testing.T) {
 	m.expect(asks("p2", "c"), map[string]string{"c": "podctl waits"})
 	m.users[0].Terminating = false
 	m.expect(asks("p2", "c"), map[string]string{
-		"c": "rejects: requested number of devices unavailable for example.com/gpu. Requested: 1, Available: 0"})
+		"c": "rejects: requested number of devices unavailable for example.com/gpu. Requested: 1, Available: 0",
+	})
 	m.users = nil
 	m.expect(asks("p2", "c"), map[string]string{"c": "a"})
 	if err := m.give(asks("p2", "c")); err != nil {
@@ -363,7 +365,7 @@ func TestTakenDevices(t *testing.T) {
 		}
 		return nil
 	}}, devicestest.Healthy("a"), devicestest.Sick("b"))
-	if err := m.give(asks("p1", "x")); err == nil || !strings.Contains(err.Error(), "no power") || errors.Is(err, ErrTaken) {
+	if err := m.give(asks("p1", "x")); err == nil || !strings.Contains(err.Error(), "no power") || errors.Is(err, model.ErrDevicesTaken) {
 		t.Error(err)
 	}
 	failing = false
@@ -372,7 +374,7 @@ func TestTakenDevices(t *testing.T) {
 	}
 	for _, id := range []string{"a", "b", "none"} {
 		sets := []model.DeviceSet{{Resource: gpu, IDs: []string{id}}}
-		if err := m.AllocateDevices(t.Context(), "p2", "x", sets); !errors.Is(err, ErrTaken) {
+		if err := m.AllocateDevices(t.Context(), "p2", "x", sets); !errors.Is(err, model.ErrDevicesTaken) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}

@@ -42,7 +42,8 @@ type records map[key]*record
 // sorted returns the keys in order.
 func (r records) sorted() []key {
 	return slices.SortedFunc(maps.Keys(r), func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(a.container, b.container), cmp.Compare(a.resource, b.resource))
+		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(a.container, b.container),
+			cmp.Compare(a.resource, b.resource))
 	})
 }
 
@@ -111,35 +112,49 @@ func configOf(responses []*pluginapi.ContainerAllocateResponse) *model.DeviceCon
 		return !had
 	}
 	for _, r := range responses {
-		for _, name := range slices.Sorted(maps.Keys(r.GetEnvs())) {
-			if isNew("env", name) {
-				config.Env = append(config.Env, model.DeviceEnv{Name: name, Value: r.GetEnvs()[name]})
-			}
-		}
-		for name, value := range r.GetAnnotations() {
-			if isNew("annotation", name) {
-				config.Annotations[name] = value
-			}
-		}
-		for _, m := range r.GetMounts() {
-			if isNew("mount", m.GetContainerPath()) {
-				config.Mounts = append(config.Mounts, model.DeviceMount{
-					HostPath: m.GetHostPath(), ContainerPath: m.GetContainerPath(), ReadOnly: m.GetReadOnly(),
-				})
-			}
-		}
-		for _, d := range r.GetDevices() {
-			if isNew("device", d.GetContainerPath()) {
-				config.Nodes = append(config.Nodes, model.DeviceNode{
-					HostPath: d.GetHostPath(), ContainerPath: d.GetContainerPath(), Permissions: d.GetPermissions(),
-				})
-			}
-		}
-		for _, d := range r.GetCdiDevices() {
-			if isNew("cdi", d.GetName()) {
-				config.CDI = append(config.CDI, d.GetName())
-			}
-		}
+		addTexts(config, r, isNew)
+		addPaths(config, r, isNew)
 	}
 	return config
+}
+
+// addTexts adds variables, annotations and names of CDI devices that are new.
+func addTexts(
+	config *model.DeviceConfig, r *pluginapi.ContainerAllocateResponse, isNew func(kind, name string) bool,
+) {
+	for _, name := range slices.Sorted(maps.Keys(r.GetEnvs())) {
+		if isNew("env", name) {
+			config.Env = append(config.Env, model.DeviceEnv{Name: name, Value: r.GetEnvs()[name]})
+		}
+	}
+	for name, value := range r.GetAnnotations() {
+		if isNew("annotation", name) {
+			config.Annotations[name] = value
+		}
+	}
+	for _, d := range r.GetCdiDevices() {
+		if isNew("cdi", d.GetName()) {
+			config.CDI = append(config.CDI, d.GetName())
+		}
+	}
+}
+
+// addPaths adds mounts and device files whose path in the container is new.
+func addPaths(
+	config *model.DeviceConfig, r *pluginapi.ContainerAllocateResponse, isNew func(kind, name string) bool,
+) {
+	for _, m := range r.GetMounts() {
+		if isNew("mount", m.GetContainerPath()) {
+			config.Mounts = append(config.Mounts, model.DeviceMount{
+				HostPath: m.GetHostPath(), ContainerPath: m.GetContainerPath(), ReadOnly: m.GetReadOnly(),
+			})
+		}
+	}
+	for _, d := range r.GetDevices() {
+		if isNew("device", d.GetContainerPath()) {
+			config.Nodes = append(config.Nodes, model.DeviceNode{
+				HostPath: d.GetHostPath(), ContainerPath: d.GetContainerPath(), Permissions: d.GetPermissions(),
+			})
+		}
+	}
 }

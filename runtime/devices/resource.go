@@ -37,7 +37,8 @@ type device struct {
 
 // healthy returns the healthy devices in order.
 func (r *resource) healthy() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.devices)), func(id string) bool { return !r.devices[id].healthy })
+	sick := func(id string) bool { return !r.devices[id].healthy }
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.devices)), sick)
 }
 
 // lose notes that the plugin is gone: all its devices are unhealthy (kubelet: markResourceUnhealthy).

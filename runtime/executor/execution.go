@@ -93,6 +93,8 @@ type Executor struct {
 	rotator *gc.Rotator
 	puller  *images.Puller
 	pulled  state.PulledImages
+	// Devices gives devices of plugins to containers; nil for none.
+	Devices model.DeviceManager
 	// Held is notified of checkpoints that a pass holds, so that probe results are recorded meanwhile; nil if the
 	// caller does not probe.
 	Held *probe.Held
@@ -112,6 +114,7 @@ func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
 		rotator: gc.NewRotator(w),
 		puller:  images.NewPuller(w.Pulls),
 		pulled:  w.Layout.PulledImages(),
+		Devices: w.Devices,
 	}
 }
 
@@ -214,6 +217,8 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 		return "", x.remove.removeVolumes(ctx, s)
 	case plan.PullImage:
 		return x.prepare.pullImage(ctx, s)
+	case plan.AllocateDevices:
+		return "", x.start.allocateDevices(ctx, s)
 	case plan.CheckContainer:
 		return "", x.start.checkContainer(s)
 	case plan.RunSandbox:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/proof"
 	"github.com/podctl/podctl/runtime/service"
@@ -57,7 +58,9 @@ func (x *subject) prover() (*proof.Prover, error) {
 
 // message returns the message that creates a container, in a pod with the given addresses. It writes files and binds
 // parts of volumes. They may have changed since the check, so each path is resolved again, without leaving its volume.
-func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string) (*runtimeapi.ContainerConfig, error) {
+func (x *subject) message(
+	ref podspec.ContainerRef, attempt uint32, ips []string, devices *model.DeviceConfig,
+) (*runtimeapi.ContainerConfig, error) {
 	p, err := x.prover()
 	if err != nil {
 		return nil, err
@@ -66,7 +69,7 @@ func (x *subject) message(ref podspec.ContainerRef, attempt uint32, ips []string
 	if err != nil {
 		return nil, err
 	}
-	p.Services = known.Variables(x.desired.Pod)
+	p.Services, p.Devices = known.Variables(x.desired.Pod), devices
 	in, subs, err := p.Input(ref, attempt, ips, "")
 	if err != nil {
 		return nil, err

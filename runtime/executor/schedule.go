@@ -184,8 +184,8 @@ func (x *scheduler) fail(s *plan.Step, err error) error {
 	}
 	failure := stepError(x.plan.Pod, s, err)
 	x.failed = append(x.failed, failure)
-	x.aborted = x.aborted || s.OnFailure == plan.Abort
-	x.blocks[s.ID] = s.OnFailure == plan.Abort || s.OnFailure == plan.SkipContainer
+	x.aborted = x.aborted || s.OnFailure == plan.Abort || s.OnFailure == plan.Reject
+	x.blocks[s.ID] = s.OnFailure != plan.Continue
 	return &failure
 }
 

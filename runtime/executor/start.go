@@ -87,7 +87,11 @@ func (x *starter) create(ctx context.Context, ref podspec.ContainerRef, s *plan.
 	if err != nil {
 		return "", model.WithReason(model.CreateContainerConfigError, err)
 	}
-	config, err := x.message(ref, s.Attempt, sandbox.IPs)
+	devices, err := x.devices(ctx, ref)
+	if err != nil {
+		return "", model.WithReason(model.CreateContainerConfigError, err)
+	}
+	config, err := x.message(ref, s.Attempt, sandbox.IPs, devices)
 	if err != nil {
 		return "", model.WithReason(model.CreateContainerConfigError, err)
 	}
@@ -203,4 +207,37 @@ func reservedOr(err error, name string, attempt uint32) error {
 		return &StateChangedError{name: name, attempt: attempt, reserved: true, err: err}
 	}
 	return err
+}
+
+// allocateDevices allocates the devices of a step. If another pod has got one meanwhile, the caller makes a new plan.
+func (x *starter) allocateDevices(ctx context.Context, s *plan.Step) error {
+	err := x.Devices.AllocateDevices(ctx, x.plan.Pod.UID, s.Container, s.Devices)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, model.ErrDevicesTaken):
+		return &StateChangedError{err: err}
+	}
+	err = model.WithReason(model.UnexpectedAdmissionError, err)
+	if s.OnFailure == plan.Reject {
+		noteRejection(x.checkpoint, model.AllocateFailed(x.report.redactor.Text(err.Error())))
+	} else {
+		x.checkpoint.noteFailure(s.Container, err)
+	}
+	return err
+}
+
+// noteRejection records that the pod is rejected because of its devices.
+func noteRejection(x *checkpointer, message string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.checkpoint.Rejection = &model.Rejection{Reason: model.UnexpectedAdmissionError, Message: message, At: x.now()}
+}
+
+// devices prepares the devices of a container for its start; nil if it has none.
+func (x *starter) devices(ctx context.Context, ref podspec.ContainerRef) (*model.DeviceConfig, error) {
+	if x.observed.Devices == nil || len(x.observed.Devices.Sets[ref.Name]) == 0 {
+		return nil, nil
+	}
+	return x.Devices.PrepareDevices(ctx, x.plan.Pod.UID, ref.Name)
 }

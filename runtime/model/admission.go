@@ -22,6 +22,12 @@ type Rejection struct {
 // StatusMessage returns the status message of a rejected pod (kubelet: rejectPod).
 func (r *Rejection) StatusMessage() string { return "Pod was rejected: " + r.Message }
 
+// AllocateFailed returns a kubelet's message for a pod that is rejected because of its devices (kubelet:
+// unexpectedAdmissionError).
+func AllocateFailed(cause string) string {
+	return "Allocate failed due to " + cause + ", which is unexpected"
+}
+
 // Admitted lists the resources that an admitted pod uses on the node until it ends.
 type Admitted struct {
 	Pod      PodRef

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,8 +33,8 @@ type DeviceNeed struct {
 // Resources returns the resources of the need in order.
 func (n *DeviceNeed) Resources() []string { return slices.Sorted(maps.Keys(n.Amounts)) }
 
-// DeviceRequestOf returns the extended resources in the limits of a pod's containers, which equal the requests (kubelet:
-// allocateContainerResources). It has no containers if the pod needs none.
+// DeviceRequestOf returns the extended resources in the limits of a pod's containers, which equal the requests
+// (kubelet: allocateContainerResources). It has no containers if the pod needs none.
 func DeviceRequestOf(pod *v1.Pod) DeviceRequest {
 	request := DeviceRequest{Pod: pod.UID}
 	for _, ref := range podspec.Containers(pod) {
@@ -68,7 +71,32 @@ type DeviceSet struct {
 
 // Unallocated returns the devices that a container gets when it starts.
 func (d *Devices) Unallocated(container string) []DeviceSet {
+	if d == nil {
+		return nil
+	}
 	return slices.DeleteFunc(slices.Clone(d.Sets[container]), func(s DeviceSet) bool { return s.Allocated })
+}
+
+// Rejecting returns the first fault for which a kubelet rejects a new pod; nil if there is none.
+func (d *Devices) Rejecting() *DeviceFault {
+	if d == nil {
+		return nil
+	}
+	for _, container := range slices.Sorted(maps.Keys(d.Faults)) {
+		if f := d.Faults[container]; f.Rejects {
+			return &f
+		}
+	}
+	return nil
+}
+
+// DeviceText lists devices: example.com/gpu=0,1 example.com/fpga=a.
+func DeviceText(sets []DeviceSet) string {
+	texts := make([]string, 0, len(sets))
+	for i := range sets {
+		texts = append(texts, sets[i].Resource+"="+strings.Join(sets[i].IDs, ","))
+	}
+	return strings.Join(texts, " ")
 }
 
 // DeviceFault is why a container cannot get devices of a resource.
@@ -81,6 +109,20 @@ type DeviceFault struct {
 	// registered, or for devices of pods that end.
 	Rejects bool `json:"rejects,omitempty"`
 }
+
+// DeviceManager gives devices of plugins to containers. The agent has one, and other processes call it.
+type DeviceManager interface {
+	// ChooseDevices returns the devices that the containers of a pod have or can get. It changes nothing.
+	ChooseDevices(ctx context.Context, request *DeviceRequest) (Devices, error)
+	// AllocateDevices allocates devices that were chosen for a container. It returns ErrDevicesTaken if they are not
+	// available any more.
+	AllocateDevices(ctx context.Context, pod types.UID, container string, sets []DeviceSet) error
+	// PrepareDevices prepares the devices of a container for its start, and returns what they add to its message.
+	PrepareDevices(ctx context.Context, pod types.UID, container string) (*DeviceConfig, error)
+}
+
+// ErrDevicesTaken reports that devices are not available any more. The caller chooses again.
+var ErrDevicesTaken = errors.New("devices are not available any more")
 
 // DeviceResource is the state of one resource of a device plugin.
 type DeviceResource struct {

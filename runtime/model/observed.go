@@ -36,6 +36,8 @@ type Observed struct {
 	// Faults holds the known reasons why a container cannot be created, by its name, and for the sandbox under the
 	// empty name. Nil if they were not checked.
 	Faults map[string]Fault
+	// Devices are the devices that containers have or can get; nil if they were not chosen or the pod needs none.
+	Devices *Devices
 	// LogAttempts is the highest attempt with a log file, by container name. It continues the restart count if the
 	// runtime has lost a container's records (kubelet: calcRestartCountByLogDir).
 	LogAttempts map[string]uint32

@@ -48,6 +48,7 @@ const (
 	PodOSSelectorNodeLabelDoesNotMatch   Reason = "PodOSSelectorNodeLabelDoesNotMatch"
 	NodeAffinity                         Reason = "NodeAffinity"
 	NodePorts                            Reason = "NodePorts"
+	UnexpectedAdmissionError             Reason = "UnexpectedAdmissionError"
 	// PodFeatureUnsupported: a pod of the API server needs a feature that the Node does not declare.
 	PodFeatureUnsupported Reason = "PodFeatureUnsupported"
 	// UnsupportedPodFeature: a pod of the API server uses a field that podctl does not support.
@@ -59,6 +60,8 @@ const (
 	ContentChanged Reason = "ContentChanged"
 	CgroupMissing  Reason = "CgroupMissing"
 	BeforeStart    Reason = "BeforeStart"
+	// DevicesNeeded: a container needs devices of device plugins, and has none yet.
+	DevicesNeeded Reason = "DevicesNeeded"
 
 	Completed        Reason = "Completed"
 	DeadlineExceeded Reason = "DeadlineExceeded"

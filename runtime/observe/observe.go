@@ -47,6 +47,8 @@ type World struct {
 	Exits *Exits
 	// Reserved are ports of the node that no pod can use.
 	Reserved []machine.Reserved
+	// Devices gives devices of plugins to containers; nil for none.
+	Devices model.DeviceManager
 }
 
 // Observer reads the state of pods from a runtime and podctl's own files. It changes nothing.
@@ -72,6 +74,9 @@ func New(w World, host *Host, digests *Digests) *Observer {
 
 // UseCluster sets the objects for pods of the API server. It is called before the first pass.
 func (o *Observer) UseCluster(p objects.Provider) { o.world.Cluster = p }
+
+// UseDevices sets the manager of devices. It is called before the first pass.
+func (o *Observer) UseDevices(m model.DeviceManager) { o.world.Devices = m }
 
 // Observe reads everything that a decision about one pod needs. Independent queries run concurrently. Their number does
 // not depend on other pods of the node.
@@ -109,10 +114,12 @@ func (o *Observer) observeWith(
 	pod := o.world.Layout.Pod(ref.UID)
 	hooks := pod.Hooks().Running()
 	var runtimeFacts RuntimeFacts
+	var devices *model.Devices
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { runtimeFacts, err = o.host.RuntimeFacts(groupCtx); return err })
 	group.Go(func() error { return o.observeRecords(groupCtx, ref, s, known, lists) })
 	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, imageNames); return err })
+	group.Go(func() error { devices = observeDevices(groupCtx, o.world.Devices, desired, lists); return nil })
 	redactor := j.Redactor(desired)
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
@@ -132,6 +139,7 @@ func (o *Observer) observeWith(
 			Desired:     desired,
 			Allocatable: node.Allocatable,
 		})
+		s.Faults.Devices = devices
 	}
 	return s, nil
 }

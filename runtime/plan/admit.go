@@ -193,7 +193,12 @@ func (a *admitter) check(d *podspec.Desired, before *v1.Pod, others []model.Admi
 	if a.how == nil {
 		return admission.Unsupported(d.Pod, before)
 	}
+	var devices *model.DeviceFault
+	if d == a.Desired {
+		devices = a.Observed.Devices.Rejecting()
+	}
 	return admission.Admit(&admission.Request{
+		Devices:     devices,
 		Pod:         d.Pod,
 		Before:      before,
 		Others:      others,

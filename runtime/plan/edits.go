@@ -185,7 +185,11 @@ func (e edits) done(path string) bool {
 	}
 	if name, ok := containerAt(path); ok {
 		return slices.ContainsFunc(e.steps, func(s Step) bool {
-			return s.Container == name && s.Kind != CheckContainer && s.Kind != PullImage && s.Kind != RotateLog
+			switch s.Kind { //nolint:exhaustive // the others change the container
+			case CheckContainer, PullImage, RotateLog, AllocateDevices:
+				return false
+			}
+			return s.Container == name
 		})
 	}
 	if class == fields.NextStart {

@@ -175,7 +175,7 @@ func (p *Plan) objectOf(s *Step) *Object {
 		at = podPlace
 	case RotateLog, RemoveVolume, RemoveCgroup, ArchiveLogs:
 		at = remainsPlace
-	case CreateCgroup, PrepareVolume, UpdateVolume, CheckContainer:
+	case CreateCgroup, PrepareVolume, UpdateVolume, CheckContainer, AllocateDevices:
 	}
 	return p.addObject(Object{Name: s.Object(), place: at})
 }

@@ -24,19 +24,25 @@ type proof struct {
 type prover struct {
 	*layout
 	proof
+	// devices are the steps that allocate devices.
+	devices []string
 	// pulls maps an image to the step that pulls it.
 	pulls map[string]string
 }
 
 // prove adds the steps that check whether the rest of the plan can succeed.
 func (l *layout) prove() *proof {
+	devices := l.allocateDevices()
 	if exists := l.Observed.CgroupExists; l.createSandbox && exists != nil && !*exists {
 		l.steps.add(Step{
-			ID: "create-cgroup", Kind: CreateCgroup, OnFailure: Abort,
+			ID: "create-cgroup", Kind: CreateCgroup, OnFailure: Abort, Needs: after(devices),
 			Reason: model.CgroupMissing, Message: "the pod has no cgroup yet",
 		})
 	}
-	p := &prover{layout: l, proof: proof{checks: map[string]string{}}, pulls: map[string]string{}}
+	p := &prover{
+		layout: l, proof: proof{all: devices, checks: map[string]string{}},
+		devices: devices, pulls: map[string]string{},
+	}
 	p.prepareVolumes()
 	p.all = append(p.all, p.volumes...)
 	for _, ref := range l.proven {
@@ -63,7 +69,7 @@ func (p *prover) prepareVolumes() {
 		case known && state.Prepared && state.Digest != state.Wanted:
 			p.volumes = append(p.volumes, p.steps.add(Step{
 				ID: "update-volume/" + vol.Name, Kind: UpdateVolume, Volume: vol.Name, OnFailure: Abort,
-				Reason: model.ContentChanged, Message: "its content changed",
+				Needs: after(p.devices), Reason: model.ContentChanged, Message: "its content changed",
 			}))
 		case known && state.Prepared, len(p.proven) == 0:
 		default:
@@ -79,10 +85,10 @@ func (p *prover) prepareVolumes() {
 func (p *prover) prepareVolume(vol *v1.Volume, dirs []string) string {
 	step := Step{
 		ID: "prepare-volume/" + vol.Name, Kind: PrepareVolume, Volume: vol.Name, OnFailure: Abort,
-		Reason: model.VolumeMissing, Message: "not prepared yet",
+		Needs: after(p.devices), Reason: model.VolumeMissing, Message: "not prepared yet",
 	}
 	if isFile(vol) {
-		step.Needs = after(dirs)
+		step.Needs = after(p.devices, dirs)
 	}
 	p.volumes = append(p.volumes, p.steps.add(step))
 	return step.ID
@@ -110,6 +116,7 @@ func (p *prover) pull(ref podspec.ContainerRef) {
 			Image:         image.name,
 			Container:     ref.Name,
 			ContainerType: ref.Type,
+			Needs:         after(p.devices),
 			OnFailure:     SkipContainer,
 			Reason:        reason,
 			Message:       message,
@@ -140,10 +147,39 @@ func (p *prover) check(ref podspec.ContainerRef) {
 		}
 	}
 	id := p.steps.add(Step{
-		ID: "check-" + ref.Name, Kind: CheckContainer, Needs: after(p.volumes, pulls), OnFailure: SkipContainer,
+		ID: "check-" + ref.Name, Kind: CheckContainer, OnFailure: SkipContainer,
+		Needs:     after(p.devices, p.volumes, pulls),
 		Container: ref.Name, ContainerType: ref.Type, Image: ref.Image,
 		Reason: model.BeforeStart, Message: "configuration, user and references of " + ref.Name,
 	})
 	p.checks[ref.Name] = id
 	p.all = append(p.all, id)
+}
+
+// allocateDevices adds the steps that allocate devices: for all containers of the pod, one after the other, before
+// anything else is prepared (kubelet: admitPolicyNone). Containers that start in later passes then find theirs.
+func (l *layout) allocateDevices() (ids []string) {
+	if len(l.proven) == 0 && !l.createSandbox || l.terminal {
+		return nil
+	}
+	for _, ref := range podspec.Containers(l.Manifest) {
+		sets := l.Observed.Devices.Unallocated(ref.Name)
+		if _, held := l.Observed.Faults[ref.Name]; held || len(sets) == 0 {
+			continue
+		}
+		ids = append(ids, l.steps.add(Step{
+			ID: "allocate-" + ref.Name, Kind: AllocateDevices, Needs: after(ids), OnFailure: l.allocationFailure(),
+			Container: ref.Name, ContainerType: ref.Type, Devices: sets,
+			Reason: model.DevicesNeeded, Message: ref.Name + " has no devices yet",
+		}))
+	}
+	return ids
+}
+
+// allocationFailure follows the kubelet for a new pod of the API server. Any other pod tries again.
+func (l *layout) allocationFailure() OnFailure {
+	if l.Desired.FromCluster() && len(l.Sandboxes) == 0 && len(l.Containers) == 0 {
+		return Reject
+	}
+	return Abort
 }

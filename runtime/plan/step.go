@@ -25,6 +25,8 @@ const (
 	UpdateVolume Kind = "UpdateVolume"
 	// RemoveVolume unmounts and removes the pod's volumes.
 	RemoveVolume Kind = "RemoveVolume"
+	// AllocateDevices allocates devices of device plugins for a container, which keeps them until the pod is gone.
+	AllocateDevices Kind = "AllocateDevices"
 	// PullImage pulls one image.
 	PullImage Kind = "PullImage"
 	// CheckContainer checks that a container can be configured: references, user, mounts. It changes nothing and comes
@@ -57,6 +59,8 @@ type OnFailure string
 const (
 	// Abort ends the pass: no other step begins.
 	Abort OnFailure = "abort"
+	// Reject also ends the pass, and rejects the pod for good, as a kubelet does.
+	Reject OnFailure = "reject"
 	// SkipContainer skips the steps that depend on this one. All others continue.
 	SkipContainer OnFailure = "skipContainer"
 	// Continue also lets the steps that depend on this one continue.
@@ -101,6 +105,8 @@ type Step struct {
 	Attempt uint32 `json:"attempt,omitempty"`
 	Image   string `json:"image,omitempty"`
 	Volume  string `json:"volume,omitempty"`
+	// Devices are the devices to allocate.
+	Devices []model.DeviceSet `json:"devices,omitempty"`
 	// GracePeriodSeconds is the time a container has to end, including its preStop hook.
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
 	// PreStop and PostStart name the handler that runs: exec, httpGet, sleep, tcpSocket. The executor takes its content
@@ -158,6 +164,7 @@ var kinds = map[Kind]struct { //nolint:gochecknoglobals // a table
 	PrepareVolume:   {"prepare", "volume", Prepared},
 	UpdateVolume:    {"update", "volume", Updated},
 	RemoveVolume:    {"remove", "volumes", CleanedUp},
+	AllocateDevices: {"allocate", "devices", Prepared},
 	PullImage:       {"pull", "", Prepared},
 	CheckContainer:  {"check", "", Prepared},
 	RunSandbox:      {"create", "sandbox", Started},
@@ -183,6 +190,8 @@ func (s *Step) Object() string {
 		return "volume " + s.Volume
 	case object == "log":
 		return "log " + s.Container
+	case object == "devices":
+		return "devices of " + s.Container
 	case object != "":
 		return object
 	case s.Kind == PullImage:
@@ -205,6 +214,8 @@ func (s *Step) Detail() string {
 		return fmt.Sprintf("%s  attempt %d", model.ShortID(s.ContainerID), s.Attempt)
 	case StopSandbox, RemoveSandbox:
 		return model.ShortID(s.SandboxID)
+	case AllocateDevices:
+		return model.DeviceText(s.Devices)
 	case CreateCgroup, RemoveCgroup, PrepareVolume, UpdateVolume, RemoveVolume, PullImage, CheckContainer,
 		UpdateContainer, UpdatePod, ArchiveLogs, RotateLog:
 	}

@@ -17,27 +17,13 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// checkDemands finds demands of a container that the node or the runtime does not support, and that would be ignored
-// silently.
-func (p *Prover) checkDemands(ref podspec.ContainerRef) error {
+// checkDemands finds demands of the pod that the runtime does not support, and that would be ignored silently.
+func (p *Prover) checkDemands() error {
 	if own := p.Desired.Pod.Spec.SecurityContext; own != nil && !p.Node.SupplementalGroupsPolicy &&
 		ptr.Deref(own.SupplementalGroupsPolicy, "") == v1.SupplementalGroupsPolicyStrict {
 		return refusal(model.SupplementalGroupsPolicyNotSupported,
 			"%w (spec.securityContext.supplementalGroupsPolicy; containerd 2.0 and newer support it)",
 			model.KubeletErrorf("SupplementalGroupsPolicy=Strict is not supported in this node"))
-	}
-	if len(p.Node.Allocatable) == 0 {
-		return nil
-	}
-	for _, list := range []v1.ResourceList{ref.Resources.Requests, ref.Resources.Limits} {
-		for _, name := range slices.Sorted(maps.Keys(list)) {
-			wants, has := list[name], p.Node.Allocatable[name]
-			if podspec.IsExtendedResource(name) && wants.Cmp(has) > 0 {
-				return refusal(model.OutOf(name), "%s.resources: %w", ref.Path, model.KubeletErrorf(
-					"Node didn't have enough resource: %s, requested: %d, used: 0, capacity: %d",
-					name, wants.Value(), has.Value()))
-			}
-		}
 	}
 	return nil
 }

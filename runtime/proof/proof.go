@@ -73,7 +73,7 @@ func refusal(reason model.Reason, format string, args ...any) error {
 // Container returns why a container cannot be created or started in a pod with these addresses. Addresses that the pod
 // has not got yet may be missing.
 func (p *Prover) Container(ref podspec.ContainerRef, attempt uint32, ips []string) error {
-	if err := p.checkDemands(ref); err != nil {
+	if err := p.checkDemands(); err != nil {
 		return err
 	}
 	config, err := p.config(ref, attempt, ips)

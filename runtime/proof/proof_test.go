@@ -261,17 +261,12 @@ func TestDemands(t *testing.T) {
 	has := func(name v1.ResourceName, n int64) criconfig.Node {
 		return criconfig.Node{AppArmor: true, Allocatable: v1.ResourceList{name: *resource.NewQuantity(n, resource.DecimalSI)}}
 	}
-	const gpu = "    resources: {limits: {nvidia.com/gpu: 2}}\n"
 	const strict = "  securityContext: {supplementalGroupsPolicy: Strict}\n"
 	for name, c := range map[string]struct {
 		spec, container string
 		node            criconfig.Node
 		reason          model.Reason
 	}{
-		"a device, unknown kind":   {"", gpu, criconfig.Node{}, ""},
-		"a device":                 {"", gpu, has("cpu", 1), "OutOfnvidia.com/gpu"},
-		"one device too few":       {"", gpu, has("nvidia.com/gpu", 1), "OutOfnvidia.com/gpu"},
-		"devices":                  {"", gpu, has("nvidia.com/gpu", 2), ""},
 		"cpu is noted only":        {"", "    resources: {requests: {cpu: 9}}\n", has("cpu", 1), ""},
 		"strict groups":            {strict, "", criconfig.Node{}, model.SupplementalGroupsPolicyNotSupported},
 		"strict groups, supported": {strict, "", criconfig.Node{SupplementalGroupsPolicy: true}, ""},

@@ -83,6 +83,8 @@ type Faults struct {
 	Desired string `json:"desired"`
 	// Found are the faults by container, and that of the sandbox under the empty name.
 	Found map[string]model.Fault `json:"found"`
+	// Devices are the devices that its containers have or can get; nil if it needs none.
+	Devices *model.Devices `json:"devices,omitempty"`
 }
 
 // of returns the faults of a pod; nil if they are unknown.
@@ -90,7 +92,29 @@ func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
 	if f == nil || digest.Compare(f.Desired, desired.Digest()) == digest.Different {
 		return nil
 	}
-	return f.Found
+	if f.Devices == nil || len(f.Devices.Faults) == 0 {
+		return f.Found
+	}
+	found := maps.Clone(f.Found)
+	if found == nil {
+		found = map[string]model.Fault{}
+	}
+	for container, fault := range f.Devices.Faults {
+		if _, has := found[container]; !has {
+			found[container] = model.Fault{
+				Reason: model.OutOf(v1.ResourceName(fault.Resource)), Message: fault.Message, Status: fault.Status,
+			}
+		}
+	}
+	return found
+}
+
+// devicesOf returns the devices of a pod; nil if they are unknown.
+func (f *Faults) devicesOf(desired *podspec.Desired) *model.Devices {
+	if f == nil || digest.Compare(f.Desired, desired.Digest()) == digest.Different {
+		return nil
+	}
+	return f.Devices
 }
 
 // Input returns the input of a plan for a pod.
@@ -142,6 +166,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 		o.Images = s.ImagesOf(podspec.ImageNames(desired.Pod))
 		o.Volumes = s.volumesOf(desired)
 		o.Faults = s.Faults.of(desired)
+		o.Devices = s.Faults.devicesOf(desired)
 	}
 	return o
 }

@@ -22,6 +22,15 @@ func (e *NotRunningError) Error() string {
 	return fmt.Sprintf("no agent is running (%s); start one: podctl agent, or systemctl start podctl-agent", e.Socket)
 }
 
+// statusError is an answer of an agent that is not a success.
+type statusError struct {
+	code int
+	text string
+}
+
+// Error returns the agent's text.
+func (e *statusError) Error() string { return "the agent answers: " + e.text }
+
 // maxAnswer limits the size of an agent's answer, in bytes.
 const maxAnswer = 64 << 20
 
@@ -69,7 +78,7 @@ func (c Client) call(ctx context.Context, method, path string, into any) error {
 		return fmt.Errorf("querying the agent: %w", err)
 	}
 	if reply.StatusCode != http.StatusOK {
-		return fmt.Errorf("the agent answers: %s", strings.TrimSpace(string(text)))
+		return &statusError{reply.StatusCode, strings.TrimSpace(string(text))}
 	}
 	return json.Unmarshal(text, into)
 }

@@ -19,6 +19,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/agent/metrics"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Backend answers for an agent.
@@ -31,6 +32,8 @@ type Backend interface {
 	Pods(ctx context.Context) (*v1.PodList, error)
 	// Metrics serves the metrics of the agent.
 	Metrics() *metrics.Metrics
+	// Devices returns the manager of devices.
+	Devices() model.DeviceManager
 	// Reload reads the configuration and every source again. It waits only briefly for a source.
 	Reload(ctx context.Context) (*Reloaded, error)
 	// ReadWorkloads reads the stored workloads again. It returns once no pass begins for their earlier version.
@@ -162,6 +165,7 @@ func public(b Backend) *http.ServeMux {
 func handler(b Backend) http.Handler {
 	rest, mux := public(b), http.NewServeMux()
 	mux.Handle("/", rest)
+	serveDevices(mux, b)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
 		answerReady(w, notReady(r.Context(), b))
 	})

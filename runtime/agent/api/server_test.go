@@ -15,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/agent/metrics"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // backend is an agent that is not ready.
@@ -23,6 +24,7 @@ type backend struct{}
 func (backend) Status(context.Context) (*Status, error) {
 	return &Status{Runtime: Runtime{Error: "details"}}, nil
 }
+func (backend) Devices() model.DeviceManager              { return nil }
 func (backend) Healthy() error                            { return nil }
 func (backend) Reload(context.Context) (*Reloaded, error) { return nil, errors.New("reloaded") }
 func (backend) ReadWorkloads(context.Context) error       { return errors.New("looked") }

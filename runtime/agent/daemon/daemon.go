@@ -111,6 +111,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	engine.Observer.Conditions = nil // The agent does not ask itself. A cluster sets it.
 	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
 	d.devices = d.newDevices()
+	engine.UseDevices(d.devices)
 	if err = d.join(ctx); err != nil {
 		return err
 	}

@@ -27,6 +27,9 @@ func (d *daemon) newDevices() *devices.Manager {
 	})
 }
 
+// Devices returns the manager of devices.
+func (d *daemon) Devices() model.DeviceManager { return d.devices }
+
 // serveDevices serves the registration of device plugins until the context ends. Only root can use the socket, as with
 // a kubelet. The sockets of an earlier agent are removed, so that plugins notice the new one.
 func (d *daemon) serveDevices(ctx context.Context) error {
