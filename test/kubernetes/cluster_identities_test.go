@@ -104,7 +104,7 @@ func (c *cluster) testIdentities(t *testing.T) {
 		{"GET /pods", "403", "200"},
 		{"GET /runningpods/", "403", "200"},
 		{"GET /configz", "403", "200"},
-		{"GET /logs/", "403", "404"},
+		{"GET /logs/", "403", "405"},
 		{"GET /containerLogs/identities/web/web", "403", "200"},
 		{"POST /run/identities/web/web?cmd=hostname", "403", "200"},
 		{"POST /exec/identities/web/web?command=true", "403", "400"},
