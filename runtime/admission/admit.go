@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/podspec"
@@ -27,8 +29,16 @@ type Request struct {
 	Conditions []v1.NodeConditionType
 	// Devices is why the pod cannot get devices of device plugins; nil if it can, or if it waits for them.
 	Devices *model.DeviceFault
+	// Node is the Node in the API; nil if there is none.
+	Node *Node
 	// FromCluster is set if the API server owns the pod. A field that podctl does not support then rejects it.
 	FromCluster bool
+}
+
+// Node has the fields of the Node in the API that admission depends on.
+type Node struct {
+	Labels map[string]string
+	Taints []v1.Taint
 }
 
 // check is one reason to reject a pod; an empty message means that it does not apply.
@@ -43,8 +53,8 @@ func Admit(r *Request) *model.Rejection {
 	if found := r.first(r.beforeResources()); found != nil {
 		return found
 	}
-	if found := r.tooLarge(); found != nil {
-		return found
+	if lacks := r.shortages(); len(lacks) > 0 {
+		return lacks[0].rejection()
 	}
 	return r.first(r.afterResources())
 }
@@ -76,6 +86,7 @@ func (r *Request) afterResources() []check {
 	return []check{
 		{model.NodeAffinity, r.otherNode},
 		{model.NodePorts, r.takenPort},
+		{model.TaintToleration, r.untolerated},
 		{model.AppArmor, r.noAppArmor},
 		{model.PodFeatureUnsupported, r.missingFeature},
 		{model.UnsupportedPodFeature, r.unsupported},
@@ -135,20 +146,12 @@ func (r *Request) underPressure(pod *v1.Pod) string {
 		return ""
 	}
 	memory := len(r.Conditions) == 1 && r.Conditions[0] == v1.NodeMemoryPressure
-	if memory && (podspec.QOSClass(pod) != v1.PodQOSBestEffort || toleratesMemoryPressure(pod)) {
+	taint := v1.Taint{Key: v1.TaintNodeMemoryPressure, Effect: v1.TaintEffectNoSchedule}
+	if memory && (podspec.QOSClass(pod) != v1.PodQOSBestEffort ||
+		corev1.TolerationsTolerateTaint(klog.Logger{}, pod.Spec.Tolerations, &taint, false)) {
 		return ""
 	}
 	return fmt.Sprintf("The node had condition: %v. ", r.Conditions)
-}
-
-// toleratesMemoryPressure reports whether a pod tolerates the taint of a node with memory pressure, which has no value.
-func toleratesMemoryPressure(pod *v1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.Tolerations, func(t v1.Toleration) bool {
-		exists := t.Operator == v1.TolerationOpExists
-		key := t.Key == v1.TaintNodeMemoryPressure || t.Key == "" && exists
-		equal := (t.Operator == "" || t.Operator == v1.TolerationOpEqual) && t.Value == ""
-		return key && (exists || equal) && (t.Effect == "" || t.Effect == v1.TaintEffectNoSchedule)
-	})
 }
 
 // linux is the system of every node that podctl runs on.
@@ -190,6 +193,20 @@ func (r *Request) takenPort(pod *v1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// untolerated corresponds to the predicate TaintToleration, which does not apply to pods of other sources than the API
+// server (kubelet: generalFilter).
+func (r *Request) untolerated(pod *v1.Pod) string {
+	if r.Node == nil || !r.FromCluster {
+		return ""
+	}
+	evicts := func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute }
+	_, found := corev1.FindMatchingUntoleratedTaint(klog.Logger{}, r.Node.Taints, pod.Spec.Tolerations, evicts, false)
+	if !found {
+		return ""
+	}
+	return "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
 }
 
 // noAppArmor corresponds to the kubelet's appArmorAdmitHandler.

@@ -10,6 +10,7 @@
 //	kubelet                                   here
 //	patternAllowlist.Admit                    node.go
 //	predicateAdmitHandler.Admit               admit.go, resources.go, node.go
+//	CriticalPodAdmissionHandler               preempt.go
 //	appArmorAdmitHandler.Admit                admit.go
 //	GetNodeAllocatableReservation             settings.go
 //

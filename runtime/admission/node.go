@@ -15,11 +15,16 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// otherNode corresponds to the predicate NodeAffinity. The labels of an unknown machine match everything.
+// otherNode corresponds to the predicate NodeAffinity. The labels of an unknown machine match everything. The labels of
+// the Node in the API replace those of the settings.
 //
 // spec.nodeName is not a reason: a kubelet sets its own name on every pod of its files (kubelet: applyDefaults).
 func (r *Request) otherNode(pod *v1.Pod) string {
-	if Unfit(pod, r.Machine, r.Settings.Labels) == "" {
+	labels := r.Settings.Labels
+	if r.Node != nil {
+		labels = r.Node.Labels
+	}
+	if Unfit(pod, r.Machine, labels) == "" {
 		return ""
 	}
 	return "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"

@@ -13,13 +13,30 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// tooLarge finds the first resource that is not sufficient (kube-scheduler: fitsRequest).
-func (r *Request) tooLarge() *model.Rejection {
+// shortage is a resource that is not sufficient (kubelet: InsufficientResourceError).
+type shortage struct {
+	name                      v1.ResourceName
+	requested, used, capacity int64
+}
+
+// missing returns the amount that must become free (kubelet: GetInsufficientAmount).
+func (s shortage) missing() int64 { return s.requested - (s.capacity - s.used) }
+
+func (s shortage) rejection() *model.Rejection {
+	return &model.Rejection{Reason: model.OutOf(s.name), Message: fmt.Sprintf(
+		"Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+		s.name, s.requested, s.used, s.capacity)}
+}
+
+// shortages returns the resources that are not sufficient, in the order in which they are checked (kube-scheduler:
+// fitsRequest).
+func (r *Request) shortages() []shortage {
+	var found []shortage
 	if limit := r.Settings.MaxPods; r.Before == nil && limit > 0 && len(r.Others) >= limit {
-		return outOf(v1.ResourcePods, 1, int64(len(r.Others)), int64(limit))
+		found = append(found, shortage{v1.ResourcePods, 1, int64(len(r.Others)), int64(limit)})
 	}
 	if len(r.Machine.Capacity) == 0 {
-		return nil
+		return found
 	}
 	has, wants, before := r.Settings.Allocatable(r.Machine.Capacity), requestsOf(r.Pod), v1.ResourceList{}
 	if r.Before != nil {
@@ -36,20 +53,15 @@ func (r *Request) tooLarge() *model.Rejection {
 			used += amount(name, r.Others[i].Requests)
 		}
 		if capacity := amount(name, v1.ResourceList{name: left}); asked > capacity-used {
-			return outOf(name, asked, used, capacity)
+			found = append(found, shortage{name, asked, used, capacity})
 		}
 	}
-	return nil
+	return found
 }
 
 // isMeasured reports whether a missing entry of a resource means that the capacity is unknown, and not zero.
 func isMeasured(name v1.ResourceName) bool {
 	return name == v1.ResourceCPU || name == v1.ResourceMemory || name == v1.ResourceEphemeralStorage
-}
-
-func outOf(name v1.ResourceName, requested, used, capacity int64) *model.Rejection {
-	return &model.Rejection{Reason: model.OutOf(name), Message: fmt.Sprintf(
-		"Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", name, requested, used, capacity)}
 }
 
 // requestsOf returns the requests of a pod, including those of its sandbox (kubelet: PodRequests).

@@ -154,5 +154,8 @@ func isHugePages(name v1.ResourceName) bool {
 
 // TakenBy returns the resources that a pod uses on the node once it is admitted.
 func TakenBy(pod *v1.Pod) model.Admitted {
-	return model.Admitted{Pod: model.RefOf(pod), Requests: requestsOf(pod), Ports: podspec.HostPorts(pod)}
+	return model.Admitted{
+		Pod: model.RefOf(pod), Requests: requestsOf(pod), Ports: podspec.HostPorts(pod),
+		Priority: podspec.Priority(pod), QOSClass: podspec.QOSClass(pod),
+	}
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -27,6 +28,8 @@ type admitter struct {
 	// pass.
 	changes   int
 	changesAt map[types.UID]int
+	// preempt ends pods for a critical pod.
+	preempt func(now time.Time, p *model.Preemption)
 }
 
 // refusal is the reason why a pod, or an edit of a pod, is not admitted.
@@ -36,13 +39,14 @@ type refusal struct {
 	rejected bool
 }
 
-func newAdmitter(s *loopState) *admitter {
+func newAdmitter(s *loopState, preempt func(time.Time, *model.Preemption)) *admitter {
 	return &admitter{
 		loopState: s,
 		settings:  s.settings.Admission,
 		refused:   map[types.UID]refusal{},
 		recheck:   map[types.UID]bool{},
 		changesAt: map[types.UID]int{},
+		preempt:   preempt,
 	}
 }
 
@@ -52,21 +56,28 @@ func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) 
 		return nil
 	}
 	a.changesAt[uid] = a.changes
-	return &plan.Admission{
+	how := &plan.Admission{
 		Settings:    *a.settings,
 		Final:       !a.recheck[uid],
 		First:       a.earlierPods(uid),
 		Terminating: a.reconciler.terminating(),
 		Conditions:  conditions,
+		Preempts:    true,
 	}
+	if a.loopState.settings.Node != nil {
+		how.Node = a.loopState.settings.Node()
+	}
+	return how
 }
 
-// earlierPods returns the pods that come before a pod and are not admitted yet, in the order of sources and names.
+// earlierPods returns the pods that come before a pod and are not admitted yet: first the critical pods that wait for
+// the end of others, then the pods in the order of sources and names.
 func (a *admitter) earlierPods(uid types.UID) []*podspec.Desired {
 	if !a.isUndecided(uid) {
 		return nil
 	}
-	var pods []*podspec.Desired
+	critical := a.waitingCritical(uid)
+	pods := slices.Clone(critical)
 	for _, source := range a.reconciler.ledger.Order {
 		for _, d := range a.reconciler.ledger.Updates[source].Pods {
 			switch {
@@ -77,8 +88,23 @@ func (a *admitter) earlierPods(uid types.UID) []*podspec.Desired {
 			}
 		}
 	}
-	// The pod was applied by hand, so no pod comes before it.
-	return nil
+	// The pod was applied by hand, so no pod of a source comes before it.
+	return critical
+}
+
+// waitingCritical returns the critical pods that wait for the end of others. They come before each pod that is not
+// critical, so that it does not take the resources that become free.
+func (a *admitter) waitingCritical(uid types.UID) (pods []*podspec.Desired) {
+	if podspec.IsCritical(a.reconciler.kept[uid].Pod) {
+		return nil
+	}
+	for _, other := range slices.Sorted(maps.Keys(a.refused)) {
+		wanted := a.reconciler.kept[other]
+		if wanted != nil && !a.refused[other].rejected && podspec.IsCritical(wanted.Pod) {
+			pods = append(pods, wanted)
+		}
+	}
+	return pods
 }
 
 // isUndecided reports whether the admission of a pod is still undecided. The rejection of a pod of the API server is
@@ -113,6 +139,9 @@ func (a *admitter) handlePass(now time.Time, p *passResult) {
 	h := &p.outcome.Plan.Holds[i]
 	why := refusal{h.Reason, p.outcome.Plan.Rejection != nil}
 	a.refused[uid] = why
+	if h.Preempts != nil {
+		a.preempt(now, h.Preempts)
+	}
 	if !why.rejected && a.changesAt[uid] != a.changes {
 		a.workers.Wake(now, uid)
 	}

@@ -33,6 +33,8 @@ type Settings struct {
 	Parallel int
 	// Admission admits pods as a kubelet does. If nil, every pod is admitted.
 	Admission *admission.Settings
+	// Node returns the Node in the API, or nil if it is unknown. It may be nil.
+	Node func() *admission.Node
 	// AllowKubelet lets the agent run beside a kubelet on the same runtime.
 	AllowKubelet bool
 	// Now is the clock. Decisions are written to Log.
@@ -115,12 +117,13 @@ func New(w World, s Settings) *Agent {
 	}
 	var a *Agent
 	st := newLoopState(w, s, func() { a.handleDecision() })
+	e := &evictor{loopState: st, results: map[types.UID]chan error{}}
 	a = &Agent{
 		loopState: st,
 		shownPods: newShownPods(st, st.metrics.WatchDropped),
 		probes:    newProbeRunner(st),
-		admitter:  newAdmitter(st),
-		evictor:   &evictor{loopState: st, results: map[types.UID]chan error{}},
+		admitter:  newAdmitter(st, e.preempt),
+		evictor:   e,
 		reader:    &recordReader{st},
 		pulls:     &pullQueue{loopState: st, turns: map[types.UID][]chan struct{}{}},
 		stopper:   &podStopper{loopState: st},

@@ -95,12 +95,31 @@ func (e *evictor) handlePass(p *passResult) {
 		return
 	}
 	if why := p.pass.Eviction; why != nil && p.evicts() {
-		e.metrics.Evicted(why.Signal)
-		e.log.Warn("pod evicted", "pod", p.pass.Ref.String(), "signal", why.Signal, "message", why.Message)
+		e.report(p.pass.Ref, why)
 	}
 	if ended := e.results[p.pass.Ref.UID]; ended != nil {
 		delete(e.results, p.pass.Ref.UID)
 		ended <- p.failure()
+	}
+}
+
+// report counts and logs an eviction.
+func (e *evictor) report(pod model.PodRef, why *model.Eviction) {
+	e.metrics.Evicted(why)
+	if why.Preempted {
+		e.log.Warn("pod preempted", "pod", pod.String(), "resource", why.Signal, "message", why.Message)
+		return
+	}
+	e.log.Warn("pod evicted", "pod", pod.String(), "signal", why.Signal, "message", why.Message)
+}
+
+// preempt ends pods for a critical pod, which gets another pass once they have ended. A pod that cannot be evicted now
+// is ending anyway, or is tried again in that pass (kubelet: evictPodsToFreeRequests).
+func (e *evictor) preempt(now time.Time, p *model.Preemption) {
+	for _, pod := range p.Pods {
+		if e.results[pod.UID] == nil && e.workers.Evict(now, pod.UID, p.Preempt(now)) {
+			e.results[pod.UID] = make(chan error, 1)
+		}
 	}
 }
 
@@ -118,13 +137,15 @@ func (p *passResult) evicts() bool {
 	return made != nil && made.Eviction == p.pass.Eviction
 }
 
-// idle reports whether a pod uses no resources any more: it has finished, was not admitted, or was evicted.
+// idle reports whether a pod uses no resources any more: it has finished, was not admitted, or was evicted. A preempted
+// pod uses them until it has ended.
 func (p *passResult) idle(before bool) bool {
-	if p.planned() == nil || p.outcome.Input == nil {
+	made := p.planned()
+	if made == nil || p.outcome.Input == nil {
 		return before
 	}
-	ended := p.outcome.Input.Observed.Memory.Completion != nil
-	return ended || p.outcome.Plan.Rejection != nil || p.outcome.Plan.Eviction != nil
+	evicted := made.Eviction != nil && (!made.Eviction.Preempted || p.failure() == nil)
+	return evicted || p.outcome.Input.Observed.Memory.Completion != nil || made.Rejection != nil
 }
 
 // pressure returns the names of the node's conditions.

@@ -235,7 +235,7 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 	}
 	for i := range p.Holds {
 		switch h := &p.Holds[i]; {
-		case h.Resize != nil: // resizer records it.
+		case h.Resize != nil, h.Preempts != nil: // resizer records a resize, and the preempted pods have events.
 			continue
 		case h.Admission:
 			r.WarningOnce(at, rejectedAt(p), string(h.Reason), "", statusText(h))

@@ -34,8 +34,18 @@ type Admitted struct {
 	Requests v1.ResourceList
 	// Ports are the ports that it uses on the node.
 	Ports []podspec.Port
-	// Terminating reports whether the pod is being deleted.
+	// Priority and QOSClass decide which pods a critical pod preempts.
+	Priority int32
+	QOSClass v1.PodQOSClass
+	// Terminating reports whether the pod is being deleted or preempted.
 	Terminating bool
+}
+
+// Preemption ends pods so that a critical pod gets their resources.
+type Preemption struct {
+	Pods []PodRef
+	// Resource is the first resource that is not sufficient.
+	Resource v1.ResourceName
 }
 
 // PendingResize explains why a resize waits (kubelet: SetPodResizePendingCondition).

@@ -2,21 +2,39 @@ package model
 
 import "time"
 
-// Eviction explains why a pod was ended to free a scarce resource of the machine, or because it exceeded its own limits
-// of disk space. An evicted pod uses nothing on the node and leaves only its record.
+// Eviction explains why a pod was ended to free a scarce resource of the machine, because it exceeded its own limits of
+// disk space, or for a critical pod. An evicted pod uses nothing on the node and leaves only its record.
 type Eviction struct {
 	// Message is the kubelet's.
 	Message string `json:"message"`
-	// Signal is the kubelet's eviction signal of the scarce resource, or its name of the exceeded limit.
+	// Signal is the kubelet's eviction signal of the scarce resource, its name of the exceeded limit, or the resource
+	// that a critical pod needs.
 	Signal string `json:"signal"`
 	// OwnLimit is set if the pod exceeded its own limit. Then no resource of the machine is scarce.
 	OwnLimit bool `json:"ownLimit,omitempty"`
+	// Preempted is set if a critical pod needs the resources. The pod then has its own grace period to stop.
+	Preempted bool `json:"preempted,omitempty"`
 	// GracePeriodSeconds is how many seconds the pod has to stop, at least one.
 	GracePeriodSeconds int64 `json:"gracePeriodSeconds,omitempty"`
 	// At is when the pod was evicted.
 	At time.Time `json:"at"`
 	// Done is set once only the record of the pod is left.
 	Done bool `json:"done,omitempty"`
+}
+
+// Preempt returns the eviction of a pod that is preempted (kubelet: evictPodsToFreeRequests).
+func (p *Preemption) Preempt(at time.Time) *Eviction {
+	return &Eviction{
+		Message: "Preempted in order to admit critical pod", Signal: string(p.Resource), Preempted: true, At: at.UTC(),
+	}
+}
+
+// Reason returns the reason in the status of the pod.
+func (e *Eviction) Reason() Reason {
+	if e.Preempted {
+		return Preempting
+	}
+	return Evicted
 }
 
 // AfterEviction returns the memory of an evicted pod that runs again: that of a new pod.

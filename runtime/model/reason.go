@@ -48,6 +48,7 @@ const (
 	PodOSSelectorNodeLabelDoesNotMatch   Reason = "PodOSSelectorNodeLabelDoesNotMatch"
 	NodeAffinity                         Reason = "NodeAffinity"
 	NodePorts                            Reason = "NodePorts"
+	TaintToleration                      Reason = "TaintToleration"
 	UnexpectedAdmissionError             Reason = "UnexpectedAdmissionError"
 	// PodFeatureUnsupported: a pod of the API server needs a feature that the Node does not declare.
 	PodFeatureUnsupported Reason = "PodFeatureUnsupported"
@@ -70,7 +71,9 @@ const (
 	Terminated Reason = "Terminated"
 	// Evicted: the machine ran out of memory, disk or process IDs.
 	Evicted Reason = "Evicted"
-	LogFull Reason = "LogFull"
+	// Preempting: a critical pod needs the resources of the pod (kubelet: events.PreemptContainer).
+	Preempting Reason = "Preempting"
+	LogFull    Reason = "LogFull"
 
 	RunningAsWanted Reason = "Running"
 	InitDone        Reason = "InitDone"

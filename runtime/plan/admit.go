@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,6 +27,10 @@ type Admission struct {
 	Terminating []types.UID
 	// Conditions are the pressure conditions of the node.
 	Conditions []v1.NodeConditionType
+	// Node is the Node in the API; nil if there is none.
+	Node *admission.Node
+	// Preempts lets a critical pod wait for the end of pods that it preempts. The caller of the pass must end them.
+	Preempts bool
 }
 
 // stays reports whether an earlier rejection of the manifest still applies.
@@ -123,7 +129,20 @@ func (a *admitter) newPod() verdict {
 	if terminating := a.terminatingFor(nil, others); terminating != nil {
 		return verdict{rejection: a.before, hold: holdUntilGone(terminating, found)}
 	}
+	if a.preempts() {
+		staying := slices.DeleteFunc(others, a.goes)
+		preemption, why := admission.Preempt(a.request(a.Desired, nil, staying))
+		if why == nil {
+			return verdict{rejection: a.before, hold: holdUntilPreempted(preemption, found)}
+		}
+		found = why
+	}
 	return a.reject(found)
+}
+
+// preempts reports whether other pods end if they leave too few resources for the pod.
+func (a *admitter) preempts() bool {
+	return a.how != nil && a.how.Preempts && podspec.IsCritical(a.Desired.Pod)
 }
 
 // edited admits the additional demand of an edit. If it does not fit, a running pod stays as it is and the edit is not
@@ -193,11 +212,15 @@ func (a *admitter) check(d *podspec.Desired, before *v1.Pod, others []model.Admi
 	if a.how == nil {
 		return admission.Unsupported(d.Pod, before)
 	}
+	return admission.Admit(a.request(d, before, others))
+}
+
+func (a *admitter) request(d *podspec.Desired, before *v1.Pod, others []model.Admitted) *admission.Request {
 	var devices *model.DeviceFault
 	if d == a.Desired {
 		devices = a.Observed.Devices.Rejecting()
 	}
-	return admission.Admit(&admission.Request{
+	return &admission.Request{
 		Devices:     devices,
 		Pod:         d.Pod,
 		Before:      before,
@@ -205,11 +228,13 @@ func (a *admitter) check(d *podspec.Desired, before *v1.Pod, others []model.Admi
 		Machine:     &a.Observed.Machine,
 		Settings:    &a.how.Settings,
 		Conditions:  a.how.Conditions,
+		Node:        a.how.Node,
 		FromCluster: d.FromCluster(),
-	})
+	}
 }
 
-// others returns the admitted pods, and the earlier pods that are not admitted yet and fit.
+// others returns the admitted pods, and the earlier pods that are not admitted yet and fit. A critical pod does not
+// wait for pods that it would preempt.
 func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	all := slices.Clone(admitted)
 	if a.how == nil {
@@ -217,7 +242,8 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 	}
 	for _, first := range a.how.First {
 		known := slices.ContainsFunc(all, func(o model.Admitted) bool { return o.Pod.UID == first.Pod.UID })
-		if !known && a.check(first, nil, all) == nil {
+		preempted := a.preempts() && podspec.Priority(first.Pod) < podspec.Priority(a.Desired.Pod)
+		if !known && !preempted && a.check(first, nil, all) == nil {
 			all = append(all, admission.TakenBy(first.Pod))
 		}
 	}
@@ -229,12 +255,16 @@ func (a *admitter) terminatingFor(before *v1.Pod, others []model.Admitted) *mode
 	if a.how == nil {
 		return nil
 	}
-	goes := func(o model.Admitted) bool { return o.Terminating || slices.Contains(a.how.Terminating, o.Pod.UID) }
-	i := slices.IndexFunc(others, goes)
-	if i < 0 || a.check(a.Desired, before, slices.DeleteFunc(slices.Clone(others), goes)) != nil {
+	i := slices.IndexFunc(others, a.goes)
+	if i < 0 || a.check(a.Desired, before, slices.DeleteFunc(slices.Clone(others), a.goes)) != nil {
 		return nil
 	}
 	return &others[i].Pod
+}
+
+// goes reports whether another pod is terminating.
+func (a *admitter) goes(o model.Admitted) bool {
+	return o.Terminating || slices.Contains(a.how.Terminating, o.Pod.UID)
 }
 
 // holdUntilGone holds the pod until another pod is gone.
@@ -245,5 +275,26 @@ func holdUntilGone(terminating *model.PodRef, found *model.Rejection) *Hold {
 		Status:    found.Message,
 		Admission: true,
 		Unapplied: true,
+	}
+}
+
+// preemptAgain is how long after a pass a critical pod checks whether the pods that it preempts have ended. Usually the
+// end of a pod requests the next pass.
+const preemptAgain = time.Second
+
+// holdUntilPreempted holds a critical pod until the pods that it preempts have ended.
+func holdUntilPreempted(p *model.Preemption, found *model.Rejection) *Hold {
+	var names []string
+	for _, pod := range p.Pods {
+		names = append(names, pod.String())
+	}
+	return &Hold{
+		Reason:    found.Reason,
+		Message:   fmt.Sprintf("%s; it preempts %s", found.Message, strings.Join(names, ", ")),
+		Status:    found.Message,
+		Preempts:  p,
+		Admission: true,
+		Unapplied: true,
+		Recheck:   preemptAgain,
 	}
 }

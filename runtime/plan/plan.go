@@ -178,6 +178,8 @@ type Hold struct {
 	MissingObject bool `json:"-"`
 	// Admission reports whether the pod, or an edit of it, was not admitted.
 	Admission bool `json:"-"`
+	// Preempts are the pods that must end so that the pod is admitted; nil for other holds.
+	Preempts *model.Preemption `json:"-"`
 	// Resize is the resize of a pod of the API server that waits; nil for other holds.
 	Resize *model.PendingResize `json:"-"`
 	// Evicted reports whether the pod is evicted.

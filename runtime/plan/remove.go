@@ -202,10 +202,13 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
 	opts.GracePeriod = new(max(why.GracePeriodSeconds, evictionGrace))
 	message := "the pod is evicted: " + why.Signal + " is below its threshold"
-	if why.OwnLimit {
+	switch {
+	case why.OwnLimit:
 		message = "the pod is evicted: it exceeds its limit of disk space"
+	case why.Preempted:
+		opts.GracePeriod, message = nil, "the pod is preempted: a critical pod needs its "+why.Signal
 	}
-	l := newRemoval(in, &opts, cause{reason: model.Evicted, message: message})
+	l := newRemoval(in, &opts, cause{reason: why.Reason(), message: message})
 	ended := l.stopAndRemove(RemoveSupersededLogs)
 	if len(l.steps) > 0 || !why.Done {
 		l.removeData(ended)
@@ -223,7 +226,7 @@ func evictionHold(in *Input, pod *podstatus.Pod, why *model.Eviction) Hold {
 		until = "it stays Failed until it is deleted in the API server"
 	}
 	h := Hold{
-		Reason: model.Evicted, Blocking: true, Evicted: true, Status: why.Message,
+		Reason: why.Reason(), Blocking: true, Evicted: true, Status: why.Message,
 		Message: fmt.Sprintf("evicted %s: %s; %s", pod.Ago(why.At), message, until),
 	}
 	if in.afterEviction() {

@@ -47,14 +47,17 @@ func Of(p *Pod) v1.PodStatus {
 	return s
 }
 
-// addEviction adds the reason of an eviction (kubelet: evictPod). The state of containers without records is unknown. A
-// pod that exceeded its own limit has no condition, because a replacement would do the same (kubelet:
-// localStorageEviction).
+// addEviction adds the reason of an eviction (kubelet: evictPod, evictPodsToFreeRequests). The state of containers
+// without records is unknown. A pod that exceeded its own limit has no condition, because a replacement would do the
+// same (kubelet: localStorageEviction).
 func addEviction(p *Pod, s *v1.PodStatus, why *model.Eviction) {
-	s.Reason, s.Message = string(model.Evicted), why.Message
+	s.Reason, s.Message = string(why.Reason()), why.Message
 	if !why.OwnLimit {
 		disrupted := trueCondition(v1.DisruptionTarget)
 		disrupted.Reason, disrupted.Message = v1.PodReasonTerminationByKubelet, why.Message
+		if why.Preempted {
+			disrupted.Message = "Pod was preempted by Kubelet to accommodate a critical pod."
+		}
 		s.Conditions = append(s.Conditions, disrupted)
 	}
 	if len(p.Containers) == 0 {

@@ -2,7 +2,6 @@ package podstatus
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,13 +130,29 @@ func TestMessagesAreBounded(t *testing.T) {
 
 // TestConditionOfEvictedPod checks that only a pod that had to make room has the condition of a disruption.
 func TestConditionOfEvictedPod(t *testing.T) {
-	for _, own := range []bool{true, false} {
+	for name, c := range map[string]struct {
+		why             model.Eviction
+		reason, message string
+	}{
+		"its own limit":     {model.Eviction{OwnLimit: true}, "Evicted", ""},
+		"a scarce resource": {model.Eviction{}, "Evicted", "TerminationByKubelet: m"},
+		"a critical pod": {
+			model.Eviction{Preempted: true},
+			"Preempting",
+			"TerminationByKubelet: Pod was preempted by Kubelet to accommodate a critical pod.",
+		},
+	} {
 		w := web(t, "  containers: [{name: app, image: i:1}]\n")
-		w.Memory.Eviction = &model.Eviction{Message: "m", OwnLimit: own}
-		s := statusOf(w)
-		disrupted := slices.ContainsFunc(s.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.DisruptionTarget })
-		if s.Phase != v1.PodFailed || s.Reason != "Evicted" || s.Message != "m" || disrupted == own {
-			t.Errorf("own limit %t: %s %s %s, conditions %+v", own, s.Phase, s.Reason, s.Message, s.Conditions)
+		c.why.Message = "m"
+		w.Memory.Eviction = &c.why
+		s, disrupted := statusOf(w), ""
+		for _, one := range s.Conditions {
+			if one.Type == v1.DisruptionTarget && one.Status == v1.ConditionTrue {
+				disrupted = one.Reason + ": " + one.Message
+			}
+		}
+		if s.Phase != v1.PodFailed || s.Reason != c.reason || s.Message != "m" || disrupted != c.message {
+			t.Errorf("%s: %s %s %s, condition %s", name, s.Phase, s.Reason, s.Message, disrupted)
 		}
 	}
 }

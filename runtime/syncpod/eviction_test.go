@@ -146,3 +146,19 @@ func TestEvictionWithFaults(t *testing.T) {
 		l.checkEvicted(full)
 	}
 }
+
+// TestResourcesOfPreemptedPod checks that a preempted pod uses its resources until it has ended, because a critical pod
+// waits for that. An evicted pod uses none.
+func TestResourcesOfPreemptedPod(t *testing.T) {
+	applied := loadPod(t, full)
+	for _, preempted := range []bool{true, false} {
+		m := &model.Memory{Applied: applied, Eviction: &model.Eviction{Preempted: preempted}}
+		if taken := snapshot.TakenBy(m); (taken != nil) != preempted || preempted && !taken.Terminating {
+			t.Errorf("preempted %t: %+v", preempted, taken)
+		}
+		m.Eviction.Done = true
+		if taken := snapshot.TakenBy(m); taken != nil {
+			t.Errorf("preempted %t, at its end: %+v", preempted, taken)
+		}
+	}
+}

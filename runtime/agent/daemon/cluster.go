@@ -102,6 +102,8 @@ type Cluster interface {
 	HandleEvent(ctx context.Context, e *agent.Event)
 	// HandleFacts is notified when facts of the node have changed, as agent.Settings.FactsChanged.
 	HandleFacts()
+	// Node returns the parts of the Node in the API for admission; nil if it is unknown.
+	Node() *admission.Node
 	// Describe adds the cluster's part to the status of the agent. It makes no request.
 	Describe(s *api.Status)
 	// Run does the work of a node until the context ends: the Node object, the statuses of pods, and the node's server.
@@ -143,7 +145,7 @@ func (d *daemon) join(ctx context.Context) (err error) {
 func (d *daemon) addCluster(s *agent.Settings) {
 	s.Sources = append(s.Sources, d.cluster.Source())
 	s.Listeners = append(s.Listeners, d.cluster.HandleEvent)
-	s.FactsChanged = d.cluster.HandleFacts
+	s.FactsChanged, s.Node = d.cluster.HandleFacts, d.cluster.Node
 	s.LastPasses, s.Ending = lastPasses, func() { d.leave() }
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/sources"
@@ -65,6 +66,8 @@ func (c *cluster) HandleEvent(_ context.Context, e *agent.Event) {
 }
 
 func (*cluster) HandleFacts() {}
+
+func (*cluster) Node() *admission.Node { return nil }
 
 func (*cluster) Describe(s *api.Status) { s.Cluster = &api.Cluster{Node: api.ClusterNode{Name: "n"}} }
 

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Metrics are the metrics of one agent. All methods are safe for concurrent use.
@@ -35,6 +37,7 @@ type Metrics struct {
 	imagePull      *prometheus.HistogramVec
 	rejections     *prometheus.CounterVec
 	evictions      *prometheus.CounterVec
+	preemptions    *prometheus.CounterVec
 	probes         *prometheus.CounterVec
 	probeTimes     *prometheus.HistogramVec
 	watchDrops     prometheus.Counter
@@ -105,8 +108,10 @@ func (m *Metrics) addPods() {
 		"Cumulative number of errors when starting containers", "container_type", "code")
 	m.evictions = counters("evictions",
 		"Cumulative number of pod evictions by eviction signal", "eviction_signal")
+	m.preemptions = counters("preemptions",
+		"Cumulative number of pod preemptions by preemption resource", "preemption_signal")
 	m.registry.MustRegister(m.podStart, m.podWorker, m.perPod, m.pods, m.podFails, m.containers, m.containerFails,
-		m.evictions)
+		m.evictions, m.preemptions)
 }
 
 // addRuntime adds the metrics of calls to the runtime.
@@ -273,8 +278,14 @@ func (m *Metrics) Pulled(size uint64, took time.Duration) {
 // Rejected records a pod that was not admitted.
 func (m *Metrics) Rejected(reason string) { m.rejections.WithLabelValues(rejectionOf(reason)).Inc() }
 
-// Evicted records a pod that was evicted because a resource ran out.
-func (m *Metrics) Evicted(signal string) { m.evictions.WithLabelValues(signal).Inc() }
+// Evicted records a pod that was evicted because a resource ran out, or preempted because a critical pod needs one.
+func (m *Metrics) Evicted(why *model.Eviction) {
+	counter := m.evictions
+	if why.Preempted {
+		counter = m.preemptions
+	}
+	counter.WithLabelValues(why.Signal).Inc()
+}
 
 // rejectionOf returns the kubelet's label for the reason of a rejection (recordAdmissionRejection).
 func rejectionOf(reason string) string {

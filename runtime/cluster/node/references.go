@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/cluster/bundles"
@@ -40,7 +41,7 @@ func (n *node) newReferences(ctx context.Context, copies objects.Copies) *refere
 		Confirm: n.guard.Confirm,
 	}
 	reader := claims.Watcher{
-		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.labels,
+		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: labelsOf(n),
 		Confirm: n.guard.Confirm, InUse: n.isClaimInUse, Turn: &sync.Mutex{},
 	}
 	anchors := &bundles.Watcher{
@@ -99,13 +100,23 @@ func wakeClassUsers(ctx context.Context, a *agent.Agent) {
 	}
 }
 
-// labels returns the labels of the Node. known is false before its registration.
-func (n *node) labels() (labels map[string]string, known bool) {
-	registered := newest(&n.manager)
-	if registered == nil {
+// labelsOf returns a function for the labels of the Node. known is false before its registration.
+func labelsOf(n *node) func() (labels map[string]string, known bool) {
+	return func() (map[string]string, bool) {
+		if registered := n.Node(); registered != nil {
+			return registered.Labels, true
+		}
 		return nil, false
 	}
-	return registered.Labels, true
+}
+
+// Node returns the parts of the Node in the API for admission. It returns nil before its registration.
+func (n *node) Node() *admission.Node {
+	registered := newest(&n.manager)
+	if registered == nil {
+		return nil
+	}
+	return &admission.Node{Labels: registered.Labels, Taints: registered.Spec.Taints}
 }
 
 // storedPods returns the pods of the API server with a checkpoint. ok is false if a checkpoint cannot be read.
