@@ -372,13 +372,13 @@ test-crash: setup-e2e build images ## Kill podctl and its agent at every point i
 	PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
 		$(TEST) -tags "$(TAGS),e2e" -count=1 -run 'TestE2E/killed' ./commands/e2e/
 
-# How many faults come about in each half of make test-faults.
+# How many faults come about in each part of make test-faults.
 FAULTS ?= 2000
 
 .PHONY: test-faults
-test-faults: setup-e2e build images ## Make 2000 random calls of an agent fail, in memory and on a real runtime
+test-faults: setup-e2e build images ## Make 2000 random calls of an agent fail, in memory, on a real runtime and as a node of a cluster
 	PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} PODCTL_TRIALS=$(FAULTS) \
-		$(E2E) -run 'Test(AgentFaultsInMemory|E2E)$$/^agent_faults$$' -v ./commands/e2e/
+		$(E2E) -run 'Test(AgentFaultsInMemory|NodeFaults|E2E)$$/^agent_faults$$' -v ./commands/e2e/
 
 # The emulator that runs programs for arm64.
 QEMU_ARM64 ?= qemu-aarch64-static

@@ -116,6 +116,13 @@ func (d *Desired) SameManifest(other *Desired) bool {
 	return a.SameAs(b)
 }
 
+// SameGeneration reports whether two versions of a pod of the API server have the same metadata.generation. It is true
+// for other pods. An edit that was taken back leaves the same manifest with another generation, which the status must
+// have.
+func (d *Desired) SameGeneration(other *Desired) bool {
+	return !d.FromCluster() || d.Pod.Generation == other.Pod.Generation
+}
+
 // Put adds a ConfigMap, a Secret or the volume of a bound claim. It replaces one with the same name.
 func (o *Objects) Put(object *Object) {
 	switch {

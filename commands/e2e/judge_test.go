@@ -10,13 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -39,19 +37,6 @@ type judge struct {
 	log   []string
 	// other has the containers of a pod that must not change.
 	other map[string]string
-}
-
-// trials returns the number of trials from PODCTL_TRIALS, with few as the default. The seed is from PODCTL_SEED.
-func trials(few int) (count int, seed uint64) {
-	count, err := strconv.Atoi(os.Getenv("PODCTL_TRIALS"))
-	if err != nil {
-		count = few
-	}
-	seed, err = strconv.ParseUint(os.Getenv("PODCTL_SEED"), 10, 64)
-	if err != nil {
-		seed = 1
-	}
-	return count, seed
 }
 
 // TestRandomFaultsInMemory runs the binary on a runtime in memory.
@@ -247,40 +232,6 @@ func (j *judge) fault(die func()) runtimetest.Disturbance {
 	d := randomFault(j.r, die)
 	j.log = append(j.log, faultText(&d))
 	return d
-}
-
-// randomFault returns a fault of one of the next calls.
-func randomFault(r *rand.Rand, die func()) runtimetest.Disturbance {
-	all := []runtimetest.Disturbance{
-		{Fail: codes.Unavailable},
-		{Fail: codes.DeadlineExceeded},
-		{Fail: codes.Internal},
-		{Fail: codes.ResourceExhausted},
-		{Fail: codes.Unknown},
-		{Lose: codes.Unavailable},
-		{Lose: codes.Internal},
-		{Delay: time.Hour},
-		{Hang: true},
-		{Delay: 100 * time.Millisecond},
-		{Kill: die},
-		{KillAfter: die},
-	}
-	methods := []string{
-		"", "RunPodSandbox", "CreateContainer", "StartContainer", "StopContainer", "RemoveContainer",
-		"StopPodSandbox", "RemovePodSandbox",
-		"ExecSync", "PodSandboxStatus", "ContainerStatus", "ListContainers", "ImageStatus",
-	}
-	d := all[r.IntN(len(all))]
-	d.Method, d.Nth = methods[r.IntN(len(methods))], 1+r.IntN(3)
-	if d.Method == "" {
-		d.Nth = 1 + r.IntN(40)
-	}
-	return d
-}
-
-func faultText(d *runtimetest.Disturbance) string {
-	return fmt.Sprintf("fault %s %d: fail %v lose %v delay %v hang %t kill %t after %t", d.Method, d.Nth, d.Fail,
-		d.Lose, d.Delay, d.Hang, d.Kill != nil, d.KillAfter != nil)
 }
 
 // readable checks that an error is a sentence about the pod, without technical noise.

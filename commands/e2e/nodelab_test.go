@@ -76,6 +76,16 @@ func newNodeLab(t *testing.T) *nodeLab {
 // start starts an agent with more flags, and waits until it answers.
 func (l *nodeLab) start(flags ...string) {
 	l.t.Helper()
+	l.launch(flags...)
+	l.until("the agent answers", func() bool {
+		code, _ := l.run([]string{"agent", "status"})
+		return code == 0
+	})
+}
+
+// launch starts an agent with more flags.
+func (l *nodeLab) launch(flags ...string) {
+	l.t.Helper()
 	args := append(slices.Clone(nodeArgs()), flags...)
 	l.cmd = exec.CommandContext(l.t.Context(), l.podctl, l.args(append(args, "SOURCE"))...)
 	l.cmd.Env = append(os.Environ(), l.env)
@@ -84,11 +94,7 @@ func (l *nodeLab) start(flags ...string) {
 		l.t.Fatal(err)
 	}
 	l.exited = make(chan error, 1)
-	go func() { l.exited <- l.cmd.Wait() }()
-	l.until("the agent answers", func() bool {
-		code, _ := l.run([]string{"agent", "status"})
-		return code == 0
-	})
+	go func(cmd *exec.Cmd, exited chan error) { exited <- cmd.Wait() }(l.cmd, l.exited)
 }
 
 // close kills the agent and removes the lab.

@@ -304,8 +304,7 @@ func (r *reconciler) warnings(uid types.UID) (warnings []executor.PodWarning) {
 // (kubelet: HandlePodReconcile).
 func (r *reconciler) recordApplied(d *podspec.Desired) (shrinks bool) {
 	s, known := r.stored[d.Pod.UID]
-	if known && !s.Deleting && s.Desired.Owner == d.Owner && s.Desired.SameManifest(d) &&
-		(!d.FromCluster() || s.Desired.Pod.Generation == d.Pod.Generation) {
+	if known && !s.Deleting && s.Desired.Owner == d.Owner && d.SameGeneration(s.Desired) && s.Desired.SameManifest(d) {
 		return false
 	}
 	r.stored[d.Pod.UID] = Stored{Desired: asStored(d)}

@@ -106,7 +106,7 @@ func (x *checkpointer) beginSync() error {
 	judged = judged || !equality.Semantic.DeepEqual(pending, c.PendingResize)
 	c.Adopted, c.Rejection = x.plan.Adopted, x.plan.Rejection
 	isSame := before != nil && c.Applied.SameAs(x.desired) && slices.Equal(c.Applied.Shared, x.desired.Shared) &&
-		(!x.desired.FromCluster() || before.Generation == x.desired.Pod.Generation)
+		x.desired.SameGeneration(c.Applied)
 	if isSame && c.Deletion == nil {
 		address, set := x.client.Endpoint.Address, setOf(c.Applied, x.desired)
 		moved := c.Source != x.desired.Source || c.Applied.Owner != x.desired.Owner || c.Applied.Set != set

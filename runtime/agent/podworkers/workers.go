@@ -137,7 +137,7 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 		// It never runs again, but a later pass ends the newest version.
 		x.wanted = pod
 	case x.wanted == pod:
-	case x.wanted != nil && x.wanted.SameAs(pod) && x.wanted.Owner == pod.Owner:
+	case x.wanted != nil && x.wanted.Owner == pod.Owner && pod.SameGeneration(x.wanted) && x.wanted.SameAs(pod):
 		// The file may have another name now. Another source must be recorded, because it decides who may delete the
 		// pod.
 		x.wanted = pod

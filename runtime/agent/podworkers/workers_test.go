@@ -121,6 +121,25 @@ func TestPodsThatAlwaysChange(t *testing.T) {
 	wants(t, w, 200, "sync a i:1; ")
 }
 
+// TestGenerations checks that an edit of a pod of the API server that was taken back leads to a pass, because the status
+// must have its generation. A version without another generation leads to none.
+func TestGenerations(t *testing.T) {
+	version := func(generation int64) *podspec.Desired {
+		d := pod("web", "a", "i:1")
+		d.Owner, d.Pod.Generation = podspec.OwnerAPI, generation
+		return d
+	}
+	w := New(Settings{})
+	w.Update(at(0), version(1))
+	wants(t, w, 0, "sync a i:1; ")
+	w.Done(at(0), "a", Result{})
+	wants(t, w, 1, "wake 60.0; ")
+	w.Update(at(1), version(1))
+	wants(t, w, 1, "wake 60.0; ")
+	w.Update(at(1), version(3))
+	wants(t, w, 1, "sync a i:1; ")
+}
+
 // TestTheLastUpdateWins checks that intermediate updates are skipped, and that their pass is cut short once.
 func TestTheLastUpdateWins(t *testing.T) {
 	w := New(Settings{})

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -72,6 +73,9 @@ func (c *Cluster) patch(path string, before object, body []byte) (answer object,
 		return nil, Refusal(http.StatusConflict, metav1.StatusReasonConflict, 0)
 	}
 	c.store(path, after)
+	if pod, is := after.(*v1.Pod); is && c.Stored != nil {
+		c.Stored(before.(*v1.Pod), pod) // of the same resource
+	}
 	return after, nil
 }
 

@@ -28,6 +28,8 @@ type Cluster struct {
 	Sign func(*certificatesv1.CertificateSigningRequest)
 	// Raw returns the answer to a request in place of the cluster's, or nil. It may be nil.
 	Raw func(*http.Request) http.HandlerFunc
+	// Stored is called with each change of a pod that a request has made. It may be nil, and must not call the cluster.
+	Stored func(before, after *v1.Pod)
 
 	mu      sync.Mutex
 	version int
@@ -165,6 +167,18 @@ func (c *Cluster) End(namespace, name string, grace int64) {
 		pod = pod.DeepCopy()
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), &grace
 		c.store(path, pod)
+	}
+}
+
+// Remove removes a pod at once, as a forced deletion does.
+func (c *Cluster) Remove(namespace, name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	path := "/api/v1/namespaces/" + namespace + "/pods/" + name
+	if pod := c.objects[path]; pod != nil {
+		delete(c.objects, path)
+		c.version++
+		c.report(path, watchDeleted, pod)
 	}
 }
 

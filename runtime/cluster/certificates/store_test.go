@@ -150,34 +150,39 @@ func TestNoSpace(t *testing.T) {
 	})
 }
 
-// TestClock checks that the certificate is checked again when the clock was set, and only then.
+// TestClock checks that the certificate is checked again when the clock was set, also past its expiry, and only then.
 func TestClock(t *testing.T) {
-	inLab(t, nil, func(t *testing.T, l *lab) {
-		l.signer.set(func() { l.signer.decide = l.signer.approve })
-		time.Sleep(time.Minute)
-		ended, set := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(ended)
-			l.runOnce(t.Context(), func() time.Time {
-				select {
-				case <-set:
-					return time.Now().Add(-24 * time.Hour)
-				default:
-					return time.Now()
-				}
-			})
-		}()
-		if err := sleep.For(ctxOf(t, ended), 30*time.Minute); err != nil {
-			t.Error("it ends although the clock was not set")
-		}
-		close(set)
-		time.Sleep(2 * lookEvery)
-		select {
-		case <-ended:
-		default:
-			t.Error("it goes on although the clock was set")
-		}
-	})
+	for _, by := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		inLab(t, nil, func(t *testing.T, l *lab) { l.checkClock(t, by) })
+	}
+}
+
+func (l *lab) checkClock(t *testing.T, by time.Duration) {
+	t.Helper()
+	l.signer.set(func() { l.signer.decide = l.signer.approve })
+	time.Sleep(time.Minute)
+	ended, set := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.runOnce(t.Context(), func() time.Time {
+			select {
+			case <-set:
+				return time.Now().Add(by)
+			default:
+				return time.Now()
+			}
+		})
+	}()
+	if err := sleep.For(ctxOf(t, ended), 30*time.Minute); err != nil {
+		t.Error("it ends although the clock was not set")
+	}
+	close(set)
+	time.Sleep(2 * lookEvery)
+	select {
+	case <-ended:
+	default:
+		t.Errorf("it goes on although the clock was set by %s", by)
+	}
 }
 
 // ctxOf returns a context that ends when a channel is closed.
