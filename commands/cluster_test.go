@@ -195,6 +195,8 @@ func clusterCommands() map[string]clusterCommand {
 		"agent": declared, "agent status": declared, "agent reload": declared,
 		// It lets the pods of the old cluster end.
 		"agent join": declared,
+		// It ends pods through the API server.
+		"agent leave": declared,
 		// A node that goes down takes its pods with it, as a machine does.
 		"node up": declared, "node down": declared, "node status": declared,
 	}

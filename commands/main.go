@@ -19,19 +19,22 @@ type Env = terminal.Env
 // Join connects an agent to a cluster.
 type Join = daemon.Join
 
+// Leave takes a machine out of its cluster.
+type Leave = daemon.Leave
+
 // System returns the environment of the process.
 func System() *Env { return terminal.System() }
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, env *Env, args []string) int {
-	p := newProgram(env, nil)         //nolint:contextcheck // cobra passes the context to the commands
+	p := newProgram(env, nil, nil)    //nolint:contextcheck // cobra passes the context to the commands
 	return p.run(ctx, p.root(), args) //nolint:contextcheck // as above
 }
 
 // NodeMain is Main of podctl-node, which has only the command agent, and can join a cluster. It replaces the process of
 // `podctl agent --kubeconfig FILE`. The other commands are left out because their code takes memory.
-func NodeMain(ctx context.Context, env *Env, args []string, join Join) int {
-	p := newProgram(env, join) //nolint:contextcheck // as in Main
+func NodeMain(ctx context.Context, env *Env, args []string, join Join, leave Leave) int {
+	p := newProgram(env, join, leave) //nolint:contextcheck // as in Main
 	root := p.base()
 	root.AddCommand(p.agent)
 	return p.run(ctx, root, args)

@@ -29,14 +29,15 @@ type program struct {
 	agent *cobra.Command
 }
 
-// newProgram returns a program. join connects its agent to a cluster. It is nil in a program that cannot.
-func newProgram(env *Env, join Join) *program {
+// newProgram returns a program. join connects its agent to a cluster, and leave takes the machine out of it. They are
+// nil in a program that cannot.
+func newProgram(env *Env, join Join, leave Leave) *program {
 	sess := session.New(env)
-	return &program{sess: sess, agent: agent.New(sess, agent.Program{Version: version, Join: join})}
+	return &program{sess: sess, agent: agent.New(sess, agent.Program{Version: version, Join: join, Leave: leave})}
 }
 
 // New builds the command tree.
-func New(env *Env) *cobra.Command { return newProgram(env, nil).root() }
+func New(env *Env) *cobra.Command { return newProgram(env, nil, nil).root() }
 
 // Groups of commands in the help.
 const (

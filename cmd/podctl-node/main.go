@@ -18,5 +18,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(commands.NodeMain(ctx, commands.System(), os.Args[1:], node.Join))
+	os.Exit(commands.NodeMain(ctx, commands.System(), os.Args[1:], node.Join, node.Leave))
 }

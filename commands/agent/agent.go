@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cluster/membership"
 )
 
 // defaultSource is the directory that the package installs for the manifests of the machine.
@@ -54,9 +56,11 @@ type Program struct {
 	Version string
 	// Join connects to a cluster. It is nil in a program that cannot.
 	Join daemon.Join
+	// Leave takes the machine out of its cluster. It is nil in a program that cannot.
+	Leave daemon.Leave
 }
 
-// New returns the command `podctl agent`, without subcommands.
+// New returns the command `podctl agent`, with the subcommand that needs the program of a node.
 func New(sess *session.Session, program Program) *cobra.Command {
 	o := &agentOptions{}
 	o.Version, o.Join = program.Version, program.Join
@@ -84,12 +88,20 @@ func New(sess *session.Session, program Program) *cobra.Command {
 		ValidArgsFunction: completion.Manifests,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := settingsOf(cmd, args)
+			left, err := membership.HasLeft(sess.Flags.Layout().Root)
+			if now["left"] = strconv.FormatBool(left); err != nil {
+				return err
+			}
 			if o.show {
 				return terminal.WriteDocument(sess.IO.Out, "json", now)
 			}
-			var err error
 			if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
 				return err
+			}
+			if left && o.Cluster != nil {
+				o.Cluster = nil
+				sess.IO.Note("This machine has left its cluster, so the agent does not use --kubeconfig. " +
+					"Run `podctl agent join` to use it again.")
 			}
 			if err = o.toCluster(); err != nil {
 				return err
@@ -106,6 +118,7 @@ func New(sess *session.Session, program Program) *cobra.Command {
 		},
 	}
 	o.register(cmd.Flags())
+	cmd.AddCommand(newLeave(sess, program, &o.cluster))
 	return cmd
 }
 

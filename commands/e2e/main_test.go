@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 // play runs a command as podctl, or as podctl-node if it is an agent with a kubeconfig.
 func play(ctx context.Context, args []string) int {
 	if slices.Contains(args, "--kubeconfig") {
-		return commands.NodeMain(ctx, commands.System(), args, node.Join)
+		return commands.NodeMain(ctx, commands.System(), args, node.Join, node.Leave)
 	}
 	return commands.Main(ctx, commands.System(), args)
 }

@@ -1,3 +1,3 @@
-// Package control has the commands below `podctl agent`: they show and change an agent that runs. The program of a node,
-// podctl-node, does not contain them.
+// Package control has the commands below `podctl agent`: they show and change an agent that runs. The program of a
+// node, podctl-node, does not contain them.
 package control

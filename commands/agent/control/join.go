@@ -14,9 +14,9 @@ import (
 func newJoin(sess *session.Session) *cobra.Command {
 	var confirmed bool
 	cmd := &cobra.Command{
-		Use:   "join --new-cluster",
-		Short: "Let the node use another cluster",
-		Long: "Let the node use another cluster than the one that it belongs to. " +
+		Use:   "join [--new-cluster]",
+		Short: "Let the node use another cluster, or one again",
+		Long: "Let the node use another cluster than the one that it belongs to, or one again after `agent leave`. " +
 			"If the API server in the kubeconfig is that of\nanother cluster, " +
 			"the agent starts and ends no pods for it, because an API server that was set up again would otherwise\n" +
 			"end all pods of this machine. agent status then reports another cluster. " +
@@ -28,7 +28,11 @@ func newJoin(sess *session.Session) *cobra.Command {
 		Example: "  podctl agent join --new-cluster",
 		Args:    flags.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if !confirmed {
+			left, err := membership.HasLeft(sess.Flags.Layout().Root)
+			if err != nil {
+				return err
+			}
+			if !confirmed && !left {
 				return exit.Usagef("--new-cluster is required: it confirms that pods of the old cluster end")
 			}
 			registered, err := membership.Forget(sess.Flags.Layout().Root)
@@ -37,6 +41,10 @@ func newJoin(sess *session.Session) *cobra.Command {
 			}
 			if !registered {
 				return errors.New("this machine is not registered as a node: start `podctl agent --kubeconfig FILE`")
+			}
+			if left {
+				sess.IO.Note("The node can use a cluster again: run `podctl agent reload`, or start the agent.")
+				return nil
 			}
 			sess.IO.Note("The node joins the cluster that the API server in its kubeconfig belongs to.")
 			return nil

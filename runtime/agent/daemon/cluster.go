@@ -79,6 +79,37 @@ type ServerSettings struct {
 // Join connects to a cluster. It checks the settings and opens the port of the node's server, but makes no request.
 type Join func(ctx context.Context, s *ClusterSettings, m *Member) (Cluster, error)
 
+// Leaving are the settings of a machine that leaves its cluster.
+type Leaving struct {
+	// Kubeconfig is the path of a file with credentials: those of the node or of an administrator.
+	Kubeconfig string
+	// StateDir is the state directory of the node.
+	StateDir string
+	// Grace replaces the grace period of all pods, in seconds. If nil, each pod has its own.
+	Grace *int64
+	// Force also ends pods without a controller, and DeleteEmptyDir pods that lose an emptyDir volume.
+	Force, DeleteEmptyDir bool
+	// EndMembership makes the agent of the machine run without the cluster. It is called when no pod is left.
+	EndMembership func(context.Context) error
+	Version       string
+	Now           func() time.Time
+	Log           *slog.Logger
+	// Note prints a step or a delay.
+	Note func(format string, args ...any)
+}
+
+// NotRemovedError reports that a machine is drained, but that its Node could not be deleted.
+type NotRemovedError struct{ Err error }
+
+// Error returns the reason.
+func (e *NotRemovedError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *NotRemovedError) Unwrap() error { return e.Err }
+
+// Leave takes a machine out of its cluster. The error is a *NotRemovedError if it may not delete the Node.
+type Leave func(ctx context.Context, s *Leaving) error
+
 // Member is the machine that joins a cluster.
 type Member struct {
 	Engine *runtime.Engine

@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -16,7 +17,11 @@ import (
 // handle makes a change. The caller holds the lock.
 func (c *Cluster) handle(r *http.Request, resource string, body []byte) (answer object, refusal http.HandlerFunc) {
 	path := strings.TrimSuffix(r.URL.Path, "/status")
+	path, evicts := strings.CutSuffix(path, "/eviction")
 	before := c.objects[path]
+	if pod, is := before.(*v1.Pod); is && evicts && pod.Spec.TerminationGracePeriodSeconds != nil {
+		return c.end(path, pod, *pod.Spec.TerminationGracePeriodSeconds), nil
+	}
 	if r.Method == http.MethodPost {
 		o := newObject(resource)
 		if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, o); err != nil {
@@ -87,6 +92,12 @@ func (c *Cluster) remove(path string, before object, body []byte) (answer object
 		return nil, Refusal(http.StatusBadRequest, metav1.StatusReasonBadRequest, 0)
 	case *options.Preconditions.UID != before.GetUID():
 		return nil, Refusal(http.StatusConflict, metav1.StatusReasonConflict, 0)
+	}
+	grace := options.GracePeriodSeconds
+	if pod, is := before.(*v1.Pod); is && (grace == nil || *grace > 0) {
+		if grace = cmp.Or(grace, pod.Spec.TerminationGracePeriodSeconds); grace != nil {
+			return c.end(path, pod, *grace), nil
+		}
 	}
 	delete(c.objects, path)
 	c.version++

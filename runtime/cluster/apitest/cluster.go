@@ -164,9 +164,7 @@ func (c *Cluster) End(namespace, name string, grace int64) {
 	defer c.mu.Unlock()
 	path := "/api/v1/namespaces/" + namespace + "/pods/" + name
 	if pod, is := c.objects[path].(*v1.Pod); is {
-		pod = pod.DeepCopy()
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), &grace
-		c.store(path, pod)
+		c.end(path, pod, grace)
 	}
 }
 
@@ -180,6 +178,14 @@ func (c *Cluster) Remove(namespace, name string) {
 		c.version++
 		c.report(path, watchDeleted, pod)
 	}
+}
+
+// end begins the deletion of a pod. The caller holds the lock.
+func (c *Cluster) end(path string, pod *v1.Pod, grace int64) *v1.Pod {
+	pod = pod.DeepCopy()
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = new(metav1.Now()), &grace
+	c.store(path, pod)
+	return pod
 }
 
 // store stores an object. The caller holds the lock.

@@ -25,6 +25,8 @@ type Record struct {
 	Service types.UID `json:"service,omitempty"`
 	// BootID identifies the start of the kernel in which the Node was registered.
 	BootID string `json:"bootID"`
+	// Left is set if the user has taken the machine out of its cluster. An agent does not join a cluster then.
+	Left bool `json:"left,omitempty"`
 }
 
 // recordMax limits the size of the record, in bytes.
@@ -80,13 +82,26 @@ func (r *Record) Write(stateDir string) error {
 	return nil
 }
 
-// Forget allows the node to join another cluster: podctl forgets to which one it belonged, but keeps the name of the
-// Node. It reports whether this machine has been registered.
+// Leave records that the user has taken the machine out of its cluster.
+func (r *Record) Leave(stateDir string) error {
+	left := *r
+	left.UID, left.Service, left.Left = "", "", true
+	return left.Write(stateDir)
+}
+
+// HasLeft reports whether the user has taken the machine out of its cluster.
+func HasLeft(stateDir string) (bool, error) {
+	r, err := Read(stateDir)
+	return r != nil && r.Left, err
+}
+
+// Forget allows the node to join another cluster, or one again: podctl forgets to which one it belonged, but keeps the
+// name of the Node. It reports whether this machine has been registered.
 func Forget(stateDir string) (registered bool, err error) {
 	r, err := Read(stateDir)
 	if err != nil || r == nil {
 		return false, err
 	}
-	r.UID, r.Service = "", ""
+	r.UID, r.Service, r.Left = "", "", false
 	return true, r.Write(stateDir)
 }
