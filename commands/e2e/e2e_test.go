@@ -393,6 +393,7 @@ func TestE2E(t *testing.T) {
 		{"agent admission", testAgentAdmission},
 		{"agent grace periods", testAgentGracePeriods},
 		{"agent after restarts", testAgentAfterRestarts},
+		{"agent devices", testAgentDevices},
 		{"agent standalone", testAgentStandalone},
 		{"agent reload", testAgentReload},
 		{"agent restart signals", testAgentRestartSignals},

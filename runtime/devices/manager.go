@@ -92,6 +92,30 @@ func (m *Manager) Resources() []model.DeviceResource {
 	return all
 }
 
+// DevicesOf returns the devices that a container has, in order (kubelet: GetDevices).
+func (m *Manager) DevicesOf(pod types.UID, container string) (all []model.Device) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, k := range m.records.of(pod, container) {
+		for _, id := range m.records[k].ids() {
+			all = append(all, model.Device{Resource: k.resource, ID: id, NUMA: m.records[k].numa(id)})
+		}
+	}
+	return all
+}
+
+// HealthyDevices returns all healthy devices, in order (kubelet: GetAllocatableDevices).
+func (m *Manager) HealthyDevices() (all []model.Device) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(m.resources)) {
+		for _, id := range m.resources[name].healthy() {
+			all = append(all, model.Device{Resource: name, ID: id, NUMA: m.resources[name].devices[id].nodes})
+		}
+	}
+	return all
+}
+
 // Capacity returns the resources that a Node shows: all devices, and the healthy ones (kubelet: GetCapacity).
 func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}

@@ -162,7 +162,7 @@ func (m *machine) expect(r *model.DeviceRequest, want map[string]string) {
 	m.t.Helper()
 	got := m.choose(r)
 	for c, text := range want {
-		if !strings.Contains(got[c], text) || text == "" && got[c] != "" {
+		if !strings.Contains(got[c], text) || !strings.Contains(text, " ") && got[c] != text {
 			m.t.Errorf("container %s of pod %s gets %q, not %q", c, r.Pod, got[c], text)
 		}
 	}
@@ -235,8 +235,10 @@ func TestHostileRegistrations(t *testing.T) {
 		{Version: "v1beta1", Endpoint: "a.sock", ResourceName: "example.com/" + strings.Repeat("x", 100)},
 		{Version: "v1beta1", Endpoint: "missing.sock", ResourceName: gpu},
 	} {
-		if _, err := m.Register(t.Context(), r); err == nil {
-			t.Errorf("registered: %v", r)
+		_, err := m.Register(t.Context(), r)
+		elsewhere := strings.Contains(r.GetEndpoint(), "/")
+		if err == nil || elsewhere && !strings.Contains(err.Error(), "is not the name of a socket") {
+			t.Errorf("%v: %v", r, err)
 		}
 	}
 	for i := range maxResources {
@@ -248,17 +250,23 @@ func TestHostileRegistrations(t *testing.T) {
 	}
 }
 
-// TestDevicesSurviveRestarts: a container keeps its devices when its plugin or the agent restarts, and other pods do not get them.
+// TestDevicesSurviveRestarts: a container keeps its devices when its plugin or the agent restarts, and other pods do not
+// get them.
 func TestDevicesSurviveRestarts(t *testing.T) {
 	m := newMachine(t)
 	answer := func(ids []string) *pluginapi.ContainerAllocateResponse {
 		return &pluginapi.ContainerAllocateResponse{Envs: map[string]string{"GPU": ids[0]}}
 	}
-	p := m.plug(&devicestest.Plugin{Answer: answer}, devicestest.Healthy("a"), devicestest.Healthy("b"))
+	a := devicestest.Healthy("a")
+	a.Topology = &pluginapi.TopologyInfo{Nodes: []*pluginapi.NUMANode{{ID: 0}, {ID: 1}}}
+	p := m.plug(&devicestest.Plugin{Answer: answer}, a, devicestest.Healthy("b"))
 	if err := m.give(asks("p1", "c")); err != nil {
 		t.Fatal(err)
 	}
 	m.expect(asks("p1", "c"), map[string]string{"c": "a allocated"})
+	if has, all := m.DevicesOf("p1", "c"), m.HealthyDevices(); len(has) != 1 || has[0].ID != "a" || len(all) != 2 {
+		t.Errorf("%v, %v", has, all)
+	}
 	p.Stop()
 	<-m.changed
 	m.expect(asks("p1", "c"), map[string]string{"c": "a allocated"})
@@ -271,6 +279,9 @@ func TestDevicesSurviveRestarts(t *testing.T) {
 	m.plug(&devicestest.Plugin{Answer: answer}, devicestest.Healthy("a"), devicestest.Healthy("b"))
 	m.expect(asks("p1", "c"), map[string]string{"c": "a allocated"})
 	m.expect(asks("p2", "c"), map[string]string{"c": "b"})
+	if has := m.DevicesOf("p1", "c"); len(has) != 1 || !slices.Equal(has[0].NUMA, []int64{0, 1}) {
+		t.Errorf("%v", has)
+	}
 	config, err := m.PrepareDevices(t.Context(), "p1", "c")
 	if err != nil || len(config.Env) != 1 || config.Env[0] != (model.DeviceEnv{Name: "GPU", Value: "a"}) {
 		t.Errorf("%+v, %v", config, err)
@@ -304,7 +315,8 @@ func TestFreedDevices(t *testing.T) {
 	}
 }
 
-// TestContainersOfAPod: an init container leaves its devices to those after it (kubelet: TestInitContainerDeviceAllocation).
+// TestContainersOfAPod: an init container leaves its devices to those after it (kubelet:
+// TestInitContainerDeviceAllocation). A pod gets all its devices or none.
 func TestContainersOfAPod(t *testing.T) {
 	m := newMachine(t)
 	m.plug(&devicestest.Plugin{}, devicestest.Healthy("a"), devicestest.Healthy("b"))
@@ -319,6 +331,11 @@ func TestContainersOfAPod(t *testing.T) {
 	}
 	m.expect(r, want)
 	m.expect(asks("p2", "c"), map[string]string{"c": "Requested: 1, Available: 0"})
+	m.users = nil
+	m.Settle()
+	three := asks("p3", "x", "y")
+	three.Containers[1].Amounts[gpu] = 2
+	m.expect(three, map[string]string{"x": "container y: requested number", "y": "Requested: 2, Available: 1"})
 	m.expect(asks("p1", "sidecar", "d"), map[string]string{"d": "Requested: 1, Available: 0"})
 }
 
@@ -341,7 +358,8 @@ func TestPreferredDevices(t *testing.T) {
 // TestPreStart: a plugin that requires it is called before each start, and a start without it fails.
 func TestPreStart(t *testing.T) {
 	m := newMachine(t)
-	p := m.plug(&devicestest.Plugin{Options: &pluginapi.DevicePluginOptions{PreStartRequired: true}}, devicestest.Healthy("a"))
+	required := &pluginapi.DevicePluginOptions{PreStartRequired: true}
+	p := m.plug(&devicestest.Plugin{Options: required}, devicestest.Healthy("a"))
 	if err := m.give(asks("p1", "x")); err != nil {
 		t.Fatal(err)
 	}
@@ -365,10 +383,12 @@ func TestTakenDevices(t *testing.T) {
 		}
 		return nil
 	}}, devicestest.Healthy("a"), devicestest.Sick("b"))
-	if err := m.give(asks("p1", "x")); err == nil || !strings.Contains(err.Error(), "no power") || errors.Is(err, model.ErrDevicesTaken) {
+	err := m.give(asks("p1", "x"))
+	if err == nil || !strings.Contains(err.Error(), "no power") || errors.Is(err, model.ErrDevicesTaken) {
 		t.Error(err)
 	}
 	failing = false
+	m.expect(asks("p2", "x"), map[string]string{"x": "a"})
 	if err := m.give(asks("p1", "x")); err != nil {
 		t.Error(err)
 	}

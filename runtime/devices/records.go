@@ -36,6 +36,16 @@ func (r *record) ids() []string {
 	return all.sorted()
 }
 
+// numa returns the NUMA nodes of a device.
+func (r *record) numa(id string) (nodes []int64) {
+	for _, node := range slices.Sorted(maps.Keys(r.devices)) {
+		if node != checkpoint.NoNUMA && slices.Contains(r.devices[node], id) {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
 // records are the devices that containers have.
 type records map[key]*record
 

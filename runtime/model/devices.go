@@ -139,6 +139,12 @@ type DeviceResource struct {
 	Uses []DeviceUse `json:"uses,omitempty"`
 }
 
+// Device is one device with its NUMA nodes.
+type Device struct {
+	Resource, ID string
+	NUMA         []int64
+}
+
 // DeviceUse are the devices that a container has.
 type DeviceUse struct {
 	Pod       types.UID `json:"pod"`

@@ -21,7 +21,7 @@ func servePodResources(ctx context.Context, n *node, a *agent.Agent) {
 	if err == nil {
 		name := func(d *podspec.Desired) string { return kubeletapi.APIName(d, n.NodeName) }
 		if l, failed := api.Listen(ctx, socket); failed == nil {
-			err = podresources.New(a, name).Serve(ctx, l)
+			err = podresources.New(a, n.member.Devices, name).Serve(ctx, l)
 		} else {
 			err = failed
 		}

@@ -2,5 +2,6 @@
 // of the machine: which devices, processors and memory each container has for itself. Monitoring agents of devices read
 // it.
 //
-// The input is the pods of the agent. podctl assigns no devices and no exclusive resources, so these lists are empty.
+// The input is the pods and the devices of the agent. podctl assigns no exclusive resources, so the lists of processors
+// and memory are empty.
 package podresources

@@ -9,10 +9,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/grpcapi"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // requestMax is the largest size of a request in bytes. streamsMax limits the requests of a connection that are in work
@@ -26,14 +28,23 @@ const (
 type Server struct {
 	podresourcesapi.UnimplementedPodResourcesListerServer
 
-	agent grpcapi.Agent
+	agent   grpcapi.Agent
+	devices Devices
 	// name returns the name of a pod in the API.
 	name func(*podspec.Desired) string
 }
 
+// Devices are the devices of a machine. Package devices implements it.
+type Devices interface {
+	// DevicesOf returns the devices that a container has.
+	DevicesOf(pod types.UID, container string) []model.Device
+	// HealthyDevices returns all healthy devices, also those that containers have.
+	HealthyDevices() []model.Device
+}
+
 // New returns a server of an agent's pods. name returns the name of a pod in the API.
-func New(agent grpcapi.Agent, name func(*podspec.Desired) string) *Server {
-	return &Server{agent: agent, name: name}
+func New(agent grpcapi.Agent, devices Devices, name func(*podspec.Desired) string) *Server {
+	return &Server{agent: agent, devices: devices, name: name}
 }
 
 // Serve serves a listener until the context ends.
@@ -66,11 +77,28 @@ func (s *Server) Get(
 	return &podresourcesapi.GetPodResourcesResponse{PodResources: pods[0]}, nil
 }
 
-// GetAllocatableResources returns the devices and the exclusive resources of the node: none.
-func (*Server) GetAllocatableResources(
+// GetAllocatableResources returns the healthy devices. The node has no exclusive processors and memory.
+func (s *Server) GetAllocatableResources(
 	context.Context, *podresourcesapi.AllocatableResourcesRequest,
 ) (*podresourcesapi.AllocatableResourcesResponse, error) {
-	return &podresourcesapi.AllocatableResourcesResponse{}, nil
+	return &podresourcesapi.AllocatableResourcesResponse{Devices: encode(s.devices.HealthyDevices())}, nil
+}
+
+// encode encodes devices: each alone, and once for each of its NUMA nodes (kubelet:
+// containerDevicesFromResourceDeviceInstances).
+func encode(devices []model.Device) (all []*podresourcesapi.ContainerDevices) {
+	for _, d := range devices {
+		if len(d.NUMA) == 0 {
+			all = append(all, &podresourcesapi.ContainerDevices{ResourceName: d.Resource, DeviceIds: []string{d.ID}})
+		}
+		for _, node := range d.NUMA {
+			all = append(all, &podresourcesapi.ContainerDevices{
+				ResourceName: d.Resource, DeviceIds: []string{d.ID},
+				Topology: &podresourcesapi.TopologyInfo{Nodes: []*podresourcesapi.NUMANode{{ID: node}}},
+			})
+		}
+	}
+	return all
 }
 
 // active returns the wanted pods that have not ended (kubelet: GetActivePods).
@@ -97,18 +125,20 @@ func (s *Server) active(
 	var all []*podresourcesapi.PodResources
 	for i, pod := range pods {
 		if phase := pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
-			all = append(all, resourcesOf(pod, s.name(some[i])))
+			all = append(all, s.resourcesOf(pod, s.name(some[i])))
 		}
 	}
 	return all, nil
 }
 
 // resourcesOf returns the resources of a pod: its sidecars, and then its regular containers.
-func resourcesOf(pod *v1.Pod, name string) *podresourcesapi.PodResources {
+func (s *Server) resourcesOf(pod *v1.Pod, name string) *podresourcesapi.PodResources {
 	r := &podresourcesapi.PodResources{Name: name, Namespace: pod.Namespace}
 	for _, ref := range podspec.Containers(pod) {
 		if ref.Type == podspec.Sidecar || ref.Type == podspec.Regular {
-			r.Containers = append(r.Containers, &podresourcesapi.ContainerResources{Name: ref.Name})
+			r.Containers = append(r.Containers, &podresourcesapi.ContainerResources{
+				Name: ref.Name, Devices: encode(s.devices.DevicesOf(pod.UID, ref.Name)),
+			})
 		}
 	}
 	return r

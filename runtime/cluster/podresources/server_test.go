@@ -18,6 +18,7 @@ import (
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // keeping is an agent with pods.
@@ -39,6 +40,17 @@ func (*keeping) List(_ context.Context, pods []*podspec.Desired) (list []*v1.Pod
 	}
 	return list, nil
 }
+
+// DevicesOf returns the devices of one container.
+func (*keeping) DevicesOf(pod types.UID, container string) []model.Device {
+	if pod != "web" || container != "main" {
+		return nil
+	}
+	const gpu = "example.com/gpu"
+	return []model.Device{{Resource: gpu, ID: "0"}, {Resource: gpu, ID: "1", NUMA: []int64{0, 1}}}
+}
+
+func (k *keeping) HealthyDevices() []model.Device { return k.DevicesOf("web", "main")[:1] }
 
 func pod(name string, phase v1.PodPhase) *v1.Pod {
 	return &v1.Pod{
@@ -63,7 +75,7 @@ func TestServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	k := &keeping{pods: []*v1.Pod{pod("web", v1.PodRunning), pod("ended", v1.PodFailed), pod("new", v1.PodPending)}}
 	ended := make(chan error)
-	go func() { ended <- New(k, func(d *podspec.Desired) string { return d.Pod.Name + "-n" }).Serve(ctx, l) }()
+	go func() { ended <- New(k, k, func(d *podspec.Desired) string { return d.Pod.Name + "-n" }).Serve(ctx, l) }()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -82,6 +94,10 @@ func TestServer(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"sidecar", "main"}) {
 		t.Errorf("%v %v", one, err)
 	}
+	devices := one.GetPodResources().GetContainers()[1].GetDevices()
+	if len(devices) != 3 || devices[0].GetTopology() != nil || devices[2].GetTopology().GetNodes()[0].GetID() != 1 {
+		t.Errorf("%v", devices)
+	}
 	for _, name := range []string{"web", "ended-n"} {
 		_, err = client.Get(t.Context(), &podresourcesapi.GetPodResourcesRequest{PodNamespace: "a", PodName: name})
 		if status.Convert(err).Message() != "pod "+name+" in namespace a not found" {
@@ -89,7 +105,7 @@ func TestServer(t *testing.T) {
 		}
 	}
 	all, err := client.GetAllocatableResources(t.Context(), &podresourcesapi.AllocatableResourcesRequest{})
-	if err != nil || len(all.GetDevices()) != 0 {
+	if err != nil || len(all.GetDevices()) != 1 || all.GetDevices()[0].GetDeviceIds()[0] != "0" {
 		t.Errorf("%v %v", all, err)
 	}
 	k.err = errors.New("starting")
