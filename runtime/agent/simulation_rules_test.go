@@ -17,7 +17,8 @@ import (
 //   - run two passes of a pod, or of two pods with one name, at the same time, unless UIDs identify the pods;
 //   - act on a manifest that is not the newest it has received, or replace a newer one;
 //   - cancel a deletion or an end, including one of an earlier agent;
-//   - stop a container that no manifest, deletion, probe or shutdown requires to stop;
+//   - stop a container that no manifest, deletion, probe, preemption or shutdown requires to stop;
+//   - start a preempted pod before its manifest changes;
 //   - end in another state than the one that sources and users want.
 //
 // They receive the events and do not know how the agent decides.
@@ -36,6 +37,8 @@ type rules struct {
 	unwanted, ending map[types.UID]bool
 	// first are the containers that must never be stopped.
 	first map[types.UID]int
+	// preempted are the pods that a critical pod has preempted.
+	preempted map[types.UID]bool
 }
 
 func sortedUIDs[V any](m map[types.UID]V) []types.UID { return slices.Sorted(maps.Keys(m)) }
@@ -229,6 +232,7 @@ func (r *rules) mayStop(pass *podworkers.Pass, c *container, d *podspec.Desired)
 	case c.failing:
 	case pass.Kind == podworkers.Terminate, pass.Kind == podworkers.End, p != nil && p.end != nil:
 		// The deletion or the end was checked when the pass began.
+	case p != nil && p.eviction != nil && r.preempted[c.uid]:
 	case d == nil || p == nil || imageOf(p.desired) == c.image:
 		r.wrong("container %d of %s is stopped without a request", c.id, c.uid)
 	case isAPI(c.uid):
@@ -244,6 +248,9 @@ func (r *rules) started(c *container) {
 	}
 	if p := r.pods[c.uid]; p != nil && p.end != nil {
 		r.wrong("container %d of %s is started, although the pod ends", c.id, c.uid)
+	}
+	if p := r.pods[c.uid]; p != nil && p.eviction != nil {
+		r.wrong("container %d of %s is started, although the pod is preempted", c.id, c.uid)
 	}
 	for _, other := range r.containers {
 		if other != c && other.running && other.uid == c.uid {
@@ -271,6 +278,11 @@ func (r *rules) wanted() map[types.UID]string {
 	if r.server != nil {
 		r.server.addWanted(all)
 	}
+	for uid, want := range all {
+		if p := r.pods[uid]; p != nil && p.eviction != nil && versionOf(p.desired) == want {
+			all[uid] = "is preempted"
+		}
+	}
 	return all
 }
 
@@ -281,6 +293,8 @@ func (r *rules) converged() {
 	for uid, p := range r.pods {
 		if p.end != nil && p.end.Done && r.runs(uid) == nil {
 			has[uid] = "has ended"
+		} else if p.eviction != nil && p.eviction.Done && !p.deleting && r.runs(uid) == nil {
+			has[uid] = "is preempted"
 		} else if c := r.runs(uid); c != nil && c.image == imageOf(p.desired) && !p.deleting {
 			has[uid] = versionOf(p.desired)
 		} else {

@@ -44,6 +44,8 @@ type life struct {
 	mail  []mail
 	// restless lets the machine shut down and boot. watchful lets the agent check every second which pods came or went.
 	restless, watchful bool
+	// urgent lets critical pods preempt others.
+	urgent bool
 	// news is the time of the next such check.
 	news time.Time
 	// server is an API server. It is nil in most lives.
@@ -73,6 +75,7 @@ var sourceNames = []string{"one", "two"}
 
 func newFullWorld(t *testing.T, seed uint64) *life {
 	l := &life{restless: seed%4 == 3, watchful: seed%8 == 6, wants: map[string]map[string]*podspec.Desired{"one": {}, "two": {}}}
+	l.urgent = seed%5 == 2
 	l.world = newWorld(t, rand.New(rand.NewPCG(seed, 0)))
 	l.rules = &rules{
 		life:     l,
@@ -80,6 +83,8 @@ func newFullWorld(t *testing.T, seed uint64) *life {
 		unwanted: map[types.UID]bool{},
 		ending:   map[types.UID]bool{},
 		first:    map[types.UID]int{},
+
+		preempted: map[types.UID]bool{},
 	}
 	l.world.rules, l.world.event = l.rules, l.event
 	if seed%10 == 1 || seed%10 == 4 {
@@ -311,6 +316,10 @@ func (l *life) step() {
 	}
 	if l.server != nil && l.rand.IntN(3) == 0 {
 		l.server.act()
+	}
+	if l.urgent && l.rand.IntN(40) == 0 {
+		_, uid := l.some()
+		l.preempt(types.UID(uid))
 	}
 	switch n := l.rand.IntN(24); {
 	case n < 2:

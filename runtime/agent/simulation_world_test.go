@@ -53,6 +53,8 @@ type record struct {
 	deleting bool
 	// end is set for a pod that ends because its source deletes it.
 	end *model.End
+	// eviction is set for a pod that was evicted.
+	eviction *model.Eviction
 }
 
 type container struct {
@@ -196,6 +198,9 @@ func (w *world) Apply(ctx context.Context, d *podspec.Desired, opts executor.Opt
 	if opts.End || c.End != nil {
 		return w.endPod(ctx, d, seen)
 	}
+	if why := w.evicted(d, opts.Evict); why != nil && !opts.Stop {
+		return w.evict(ctx, d, seen, why)
+	}
 	return w.sync(ctx, d, seen, opts.Stop)
 }
 
@@ -203,7 +208,7 @@ func (w *world) Apply(ctx context.Context, d *podspec.Desired, opts executor.Opt
 func (w *world) checkpoint(uid types.UID) *state.Checkpoint {
 	c := &state.Checkpoint{}
 	if p := w.pods[uid]; p != nil {
-		c.Applied, c.End = p.desired, p.end
+		c.Applied, c.End, c.Eviction = p.desired, p.end, p.eviction
 		if p.deleting {
 			c.Deletion = &model.Deletion{}
 		}
@@ -224,6 +229,9 @@ func (w *world) userApplies(d *podspec.Desired) (*executor.Outcome, error) {
 		if p.desired.Pod.Name == d.Pod.Name && uid != d.Pod.UID && !isAPI(uid) {
 			return nil, errors.New("the name is taken")
 		}
+	}
+	if why := w.evicted(d, nil); why != nil {
+		return w.evict(ctx, d, seen, why)
 	}
 	return w.sync(ctx, d, seen, false)
 }
@@ -434,7 +442,7 @@ func (w *world) All() (map[types.UID]Stored, map[types.UID]error, error) {
 			unreadable[uid] = fmt.Errorf("%s is unreadable", uid)
 			continue
 		}
-		all[uid] = Stored{Desired: w.pods[uid].desired, Deleting: w.pods[uid].deleting, End: w.pods[uid].end}
+		all[uid] = w.pods[uid].stored()
 	}
 	return all, unreadable, nil
 }
@@ -449,7 +457,11 @@ func (w *world) Read(uid types.UID) (*Stored, error) {
 	if p == nil {
 		return nil, nil
 	}
-	return &Stored{Desired: p.desired, Deleting: p.deleting, End: p.end}, nil
+	return new(p.stored()), nil
+}
+
+func (p *record) stored() Stored {
+	return Stored{Desired: p.desired, Deleting: p.deleting, End: p.end, Idle: p.eviction != nil}
 }
 
 // CheckpointUIDs returns the pods that have a record.
