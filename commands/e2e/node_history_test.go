@@ -66,8 +66,8 @@ func (h *statusHistory) container(pod string, was, is *v1.ContainerStatus) {
 	}
 	ids := h.ids[key]
 	switch i := slices.Index(ids, is.ContainerID); {
-	case is.ContainerID == "" && was.ContainerID != "":
-		h.t.Errorf("%s: the container %s is lost", key, was.ContainerID)
+	case is.ContainerID == "" && len(ids) > 0:
+		h.t.Errorf("%s: the containers %v are lost", key, ids)
 	case is.ContainerID == "" || is.State.Waiting != nil || i >= 0 && i == len(ids)-1:
 	case i >= 0:
 		h.t.Errorf("%s: the container %s is back after %v", key, is.ContainerID, ids[i+1:])
