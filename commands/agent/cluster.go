@@ -54,6 +54,11 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 		"Taints for a Node that does not exist yet, such as dedicated=db:NoSchedule")
 	f.BoolVar(&o.offlineSecrets, "offline-secrets", true,
 		"Keep copies of Secrets and tokens on disk, so that pods that need them start without the API server")
+	f.DurationVar(&o.ShutdownGracePeriod, "shutdown-grace-period", 0,
+		"Time for pods to stop at a shutdown of the machine, after which those of the API server have failed, as with "+
+			"a kubelet (0: they run again after the boot)")
+	f.DurationVar(&o.ShutdownGracePeriodCriticalPods, "shutdown-grace-period-critical-pods", 0,
+		"Part of --shutdown-grace-period for critical pods, which stop after all others")
 	f.StringVar(&o.ProviderID, "provider-id", "",
 		"ID that a cloud provider gives the machine, for a Node that does not exist yet")
 	f.StringVar(&o.Server.Address, "address", "", "Address of the node's server (default: all addresses)")
@@ -123,6 +128,10 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 		return nil, exit.Usagef("--tls-cert-file and --tls-private-key-file belong together")
 	case s.Server.CertFile != "" && s.Server.RotateCertificates:
 		return nil, exit.Usagef("--tls-cert-file and --rotate-server-certificates exclude each other")
+	case s.ShutdownGracePeriod < 0, s.ShutdownGracePeriodCriticalPods < 0,
+		s.ShutdownGracePeriodCriticalPods > s.ShutdownGracePeriod:
+		return nil, exit.Usagef("--shutdown-grace-period %s must be at least --shutdown-grace-period-critical-pods %s",
+			s.ShutdownGracePeriod, s.ShutdownGracePeriodCriticalPods)
 	case s.Server.Port < 1 || s.Server.Port > 65535:
 		return nil, exit.Usagef("--port %d: must be between 1 and 65535", s.Server.Port)
 	}

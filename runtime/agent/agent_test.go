@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/pleg"
+	"github.com/podctl/podctl/runtime/agent/shutdown"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -298,7 +299,7 @@ func TestStopPods(t *testing.T) {
 	a, stop := l.run(c)
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1"), l.manifest("two", "i:1")}
 	l.until("both run", func() bool { return len(l.running()) == 2 })
-	if err := a.StopPods(t.Context(), 30*time.Second); err != nil {
+	if err := a.StopPods(t.Context(), shutdown.Settings{Within: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if now := l.running(); len(now) > 0 || !a.NodeFacts().ShuttingDown || l.factsChanged.Load() != 1 {

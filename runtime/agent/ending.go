@@ -10,14 +10,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/agent/shutdown"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // podStopper stops all pods.
 type podStopper struct {
 	*loopState
 
-	// shutdown is the shutdown in progress. It is nil if there is none.
+	// shutdown is the shutdown in progress. It is nil if there is none. fails reports that pods of the API server do
+	// not run again after it, and began are the pods that it began with.
 	shutdown *shutdown.Shutdown
+	fails    bool
+	began    map[types.UID]bool
 	// stops holds the stops that were ordered.
 	stops []shutdown.Stop
 	// done is closed when all pods have stopped or the time limit has passed.
@@ -27,8 +31,8 @@ type podStopper struct {
 
 // StopPods stops all pods within a time limit, those with the lowest priority first. It returns when they have stopped
 // or the time limit has passed. They get no pass until ResumePods is called or the next agent starts.
-func (a *Agent) StopPods(ctx context.Context, within time.Duration) error {
-	done, err := call(ctx, a.inbox, func() <-chan struct{} { return a.stopper.begin(within) })
+func (a *Agent) StopPods(ctx context.Context, settings shutdown.Settings) error {
+	done, err := call(ctx, a.inbox, func() <-chan struct{} { return a.stopper.begin(settings) })
 	if err != nil {
 		return err
 	}
@@ -56,15 +60,18 @@ func (e *podStopper) cancel() {
 }
 
 // begin prevents new passes and starts to stop the pods, unless it has already done so.
-func (e *podStopper) begin(within time.Duration) <-chan struct{} {
+func (e *podStopper) begin(settings shutdown.Settings) <-chan struct{} {
 	if e.shutdown != nil {
 		return e.done
 	}
 	pods := e.pods()
-	e.log.Info("stopping all pods", "pods", len(pods), "within", within.String())
+	e.log.Info("stopping all pods", "pods", len(pods), "within", settings.Within.String())
 	e.workers.Hold()
-	e.shutdown, e.done, e.closed = shutdown.New(e.now(), within, pods), make(chan struct{}), false
-	e.stops = nil
+	e.shutdown, e.done, e.closed = shutdown.New(e.now(), settings, pods), make(chan struct{}), false
+	e.stops, e.fails, e.began = nil, settings.Fail, map[types.UID]bool{}
+	for _, pod := range pods {
+		e.began[pod.UID] = true
+	}
 	e.noteShutdown()
 	return e.done
 }
@@ -87,15 +94,19 @@ func (e *podStopper) pods() []*v1.Pod {
 // stopDue stops the pods whose turn it is, and returns the time of the next turn. It returns zero if nothing is left to
 // stop.
 func (e *podStopper) stopDue() time.Time {
-	if e.shutdown == nil || e.closed {
+	if e.shutdown == nil {
 		return time.Time{}
 	}
 	now := e.now()
+	e.rejectNew(now)
+	if e.closed {
+		return time.Time{}
+	}
 	stop, wake, done := e.shutdown.Next(now, func(uid types.UID) bool { return !e.workers.Stopped(uid) })
 	// A pod that was deleted outside the agent may come back with another worker.
 	e.stops = append(e.stops, stop...)
 	for _, s := range e.stops {
-		e.workers.Stop(now, s.UID, s.Grace)
+		e.workers.Stop(now, s.UID, s.Grace, e.failure(now, s))
 	}
 	if done {
 		e.closed = true
@@ -104,10 +115,33 @@ func (e *podStopper) stopDue() time.Time {
 	return wake
 }
 
+// failure returns why a pod does not run again after the shutdown. It is nil for a pod that does: of another source, as
+// static pods of a kubelet do, and for one that has ended.
+func (e *podStopper) failure(now time.Time, s shutdown.Stop) *model.Eviction {
+	if d := e.reconciler.kept[s.UID]; !e.fails || d == nil || !d.FromCluster() || e.isIdle(s.UID) {
+		return nil
+	}
+	return model.ShutdownEviction(now, s.Grace)
+}
+
+// rejectNew rejects the pods that have arrived since the shutdown began.
+func (e *podStopper) rejectNew(now time.Time) {
+	if !e.fails {
+		return
+	}
+	for uid := range e.reconciler.kept {
+		if !e.began[uid] {
+			e.began[uid] = true
+			one := shutdown.Stop{UID: uid, Grace: 1}
+			e.workers.Stop(now, uid, one.Grace, e.failure(now, one))
+		}
+	}
+}
+
 // loopUntilStopped runs the loop until all pods have stopped, after the context of the agent has ended.
 func (a *Agent) loopUntilStopped(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
-	done := a.stopper.begin(a.settings.StopPods)
+	done := a.stopper.begin(shutdown.Settings{Within: a.settings.StopPods})
 	go func() {
 		<-done
 		stop()

@@ -1,8 +1,16 @@
 package agent
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/shutdown"
+	"github.com/podctl/podctl/runtime/agent/sources"
 )
 
 // closed reports whether a channel is closed.
@@ -50,7 +58,7 @@ func TestShutdownWaitsForDeletions(t *testing.T) {
 				l.sendUpdate("one")
 				l.deliverAll()
 			}
-			done := l.agent.stopper.begin(30 * time.Second)
+			done := l.agent.stopper.begin(shutdown.Settings{Within: 30 * time.Second})
 			l.wake = l.agent.begin(l.ctx)
 			if closed(done) {
 				t.Fatal("the shutdown continues while a container runs")
@@ -79,10 +87,68 @@ func TestShutdownIgnoresDeletedPods(t *testing.T) {
 	for len(l.tasks) > 0 {
 		l.run(l.tasks[0])
 	}
-	done := l.agent.stopper.begin(30 * time.Second)
+	done := l.agent.stopper.begin(shutdown.Settings{Within: 30 * time.Second})
 	l.wake = l.agent.begin(l.ctx)
 	l.rest(2 * time.Second)
 	if !closed(done) {
 		t.Error("the shutdown waits for a deleted pod")
 	}
+}
+
+// TestShutdownOfANode checks that a shutdown with the rules of a kubelet ends pods of the API server as Failed, and
+// rejects those that arrive meanwhile. They do not run after it is canceled, or with the next agent. Others do.
+func TestShutdownOfANode(t *testing.T) {
+	l := newLab(t)
+	api, files := newAPIChannel(), newChannel()
+	a, stop := l.runBoth(api, files)
+	one, two, file := l.withUID("uid-1", "i:1"), l.withUID("uid-2", "i:1"), l.manifest("web", "i:1")
+	files.updates <- []*podspec.Desired{file}
+	api.updates <- sources.Update{Pods: []*podspec.Desired{one}}
+	l.untilStates(a, "both run", map[types.UID]string{file.Pod.UID: "Running", "uid-1": "Running"})
+	if err := a.StopPods(t.Context(), shutdown.Settings{Within: 30 * time.Second, Fail: true}); err != nil {
+		t.Fatal(err)
+	}
+	if now := l.running(); len(now) > 0 {
+		t.Errorf("pods run after the shutdown: %v", now)
+	}
+	both := []*podspec.Desired{one, two}
+	api.updates <- sources.Update{Pods: both}
+	failed := func(d *podspec.Desired) string {
+		pods, err := a.List(t.Context(), []*podspec.Desired{d})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := pods[0].Status
+		text := fmt.Sprintf("%s %s: %s", s.Phase, s.Reason, s.Message)
+		for _, c := range s.Conditions {
+			if c.Type == v1.DisruptionTarget {
+				text += " " + c.Reason
+			}
+		}
+		return text
+	}
+	want := map[*podspec.Desired]string{
+		one: "Failed Terminated: Pod was terminated in response to imminent node shutdown. TerminationByKubelet",
+		two: "Failed NodeShutdown: Pod was rejected: Pod was rejected as the node is shutting down.",
+	}
+	check := func(when string) {
+		t.Helper()
+		for d, text := range want {
+			got := ""
+			l.until(when, func() bool { got = failed(d); return got == text })
+		}
+	}
+	check("during the shutdown")
+	a.ResumePods(t.Context())
+	l.until("the pod of the file runs", func() bool { return len(l.running()) == 1 })
+	check("after the shutdown")
+	stop()
+	a, stop = l.runBoth(api, files)
+	files.updates <- []*podspec.Desired{file}
+	api.updates <- sources.Update{Pods: both}
+	check("with the next agent")
+	if now := l.running(); len(now) != 1 {
+		t.Errorf("with the next agent: %v", now)
+	}
+	stop()
 }

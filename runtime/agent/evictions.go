@@ -39,17 +39,21 @@ func (e *evictor) Active(ctx context.Context) []*v1.Pod {
 		var active []*v1.Pod
 		for _, uid := range slices.Sorted(maps.Keys(e.reconciler.kept)) {
 			s, known := e.reconciler.stored[uid]
-			idle := s.Idle
-			if last, had := e.last[uid]; had {
-				idle = last.idle
-			}
-			if known && !idle && !s.Deleting && e.results[uid] == nil {
+			if known && !e.isIdle(uid) && !s.Deleting && e.results[uid] == nil {
 				active = append(active, s.Desired.Pod)
 			}
 		}
 		return active
 	})
 	return pods
+}
+
+// isIdle reports whether a pod uses no resources any more, as far as is known (see idle).
+func (s *loopState) isIdle(uid types.UID) bool {
+	if last, had := s.last[uid]; had {
+		return last.idle
+	}
+	return s.reconciler.stored[uid].Idle
 }
 
 // Evict ends a pod, and returns when it has ended. It is safe for concurrent use.
@@ -94,7 +98,7 @@ func (e *evictor) handlePass(p *passResult) {
 	if p.pass.Kind == podworkers.Sync {
 		return
 	}
-	if why := p.pass.Eviction; why != nil && p.evicts() {
+	if why := p.pass.Eviction; why != nil && !why.Shutdown && p.evicts() {
 		e.report(p.pass.Ref, why)
 	}
 	if ended := e.results[p.pass.Ref.UID]; ended != nil {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/shutdown"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -101,7 +102,7 @@ func TestRefusedEvictions(t *testing.T) {
 	if err := <-pending; err == nil || l.active(a) != "one" {
 		t.Errorf("the eviction does not take place: %v, active %q", err, l.active(a))
 	}
-	if err := a.StopPods(t.Context(), 30*time.Second); err != nil {
+	if err := a.StopPods(t.Context(), shutdown.Settings{Within: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.evictor.Evict(t.Context(), one, &model.Eviction{}); err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/pleg"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
+	"github.com/podctl/podctl/runtime/agent/shutdown"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/model"
@@ -429,7 +430,7 @@ func (l *life) seldom() {
 	case n == 10:
 		l.boot()
 	case n < 13:
-		l.post("logind", "shutdown", func() { l.agent.stopper.begin(30 * time.Second) })
+		l.post("logind", "shutdown", func() { l.agent.stopper.begin(shutdown.Settings{Within: 30 * time.Second}) })
 	default:
 		l.cancelShutdown()
 	}

@@ -240,6 +240,8 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 		case h.Admission:
 			r.WarningOnce(at, rejectedAt(p), string(h.Reason), "", statusText(h))
 			continue
+		case h.Evicted && p.Eviction.Shutdown: // A kubelet sends no event.
+			continue
 		case h.Evicted:
 			r.WarningOnce(at, p.Eviction.At, string(h.Reason), "", statusText(h))
 			continue

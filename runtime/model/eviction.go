@@ -3,7 +3,8 @@ package model
 import "time"
 
 // Eviction explains why a pod was ended to free a scarce resource of the machine, because it exceeded its own limits of
-// disk space, or for a critical pod. An evicted pod uses nothing on the node and leaves only its record.
+// disk space, for a critical pod, or because the machine shuts down. An evicted pod uses nothing on the node and leaves
+// only its record.
 type Eviction struct {
 	// Message is the kubelet's.
 	Message string `json:"message"`
@@ -14,6 +15,8 @@ type Eviction struct {
 	OwnLimit bool `json:"ownLimit,omitempty"`
 	// Preempted is set if a critical pod needs the resources. The pod then has its own grace period to stop.
 	Preempted bool `json:"preempted,omitempty"`
+	// Shutdown is set if the machine shuts down. Then Signal is empty, and no resource is scarce.
+	Shutdown bool `json:"shutdown,omitempty"`
 	// GracePeriodSeconds is how many seconds the pod has to stop, at least one.
 	GracePeriodSeconds int64 `json:"gracePeriodSeconds,omitempty"`
 	// At is when the pod was evicted.
@@ -29,12 +32,29 @@ func (p *Preemption) Preempt(at time.Time) *Eviction {
 	}
 }
 
-// Reason returns the reason in the status of the pod.
+// ShutdownEviction is the eviction of a pod because the machine shuts down (kubelet: nodeshutdown.podManager).
+func ShutdownEviction(at time.Time, grace int64) *Eviction {
+	return &Eviction{
+		Message: "Pod was terminated in response to imminent node shutdown.", Shutdown: true, GracePeriodSeconds: grace,
+		At: at.UTC(),
+	}
+}
+
+// Reason returns the reason in the status of the pod (kubelet: nodeShutdownReason for a shutdown).
 func (e *Eviction) Reason() Reason {
-	if e.Preempted {
+	switch {
+	case e.Preempted:
 		return Preempting
+	case e.Shutdown:
+		return Terminated
 	}
 	return Evicted
+}
+
+// ShutdownRejection is the rejection of a pod that arrives while the machine shuts down (kubelet:
+// nodeshutdown.managerImpl.Admit).
+func ShutdownRejection(at time.Time) *Rejection {
+	return &Rejection{Reason: NodeShutdown, Message: "Pod was rejected as the node is shutting down.", At: at.UTC()}
 }
 
 // AfterEviction returns the memory of an evicted pod that runs again: that of a new pod.

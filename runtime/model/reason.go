@@ -69,6 +69,8 @@ const (
 	Deleted          Reason = "Deleted"
 	// Terminated: the agent, or the machine, shuts down (kubelet: nodeShutdownReason).
 	Terminated Reason = "Terminated"
+	// NodeShutdown: a pod arrived while the machine shuts down (kubelet: NodeShutdownNotAdmittedReason).
+	NodeShutdown Reason = "NodeShutdown"
 	// Evicted: the machine ran out of memory, disk or process IDs.
 	Evicted Reason = "Evicted"
 	// Preempting: a critical pod needs the resources of the pod (kubelet: events.PreemptContainer).

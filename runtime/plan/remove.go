@@ -201,14 +201,18 @@ func (in *Input) afterEviction() bool {
 func (p *Plan) evict(in *Input, why *model.Eviction) {
 	opts := in.Options
 	opts.GracePeriod = new(max(why.GracePeriodSeconds, evictionGrace))
-	message := "the pod is evicted: " + why.Signal + " is below its threshold"
-	switch {
-	case why.OwnLimit:
-		message = "the pod is evicted: it exceeds its limit of disk space"
-	case why.Preempted:
-		opts.GracePeriod, message = nil, "the pod is preempted: a critical pod needs its "+why.Signal
+	if why.Shutdown && in.Observed.Memory.Applied == nil {
+		p.Rejection = model.ShutdownRejection(why.At)
+		if in.Options.Admission != nil {
+			p.Rejection.Settings = in.Options.Admission.String()
+		}
+		p.Eviction, p.Holds = nil, []Hold{*holdRejected(p.Rejection)}
+		return
 	}
-	l := newRemoval(in, &opts, cause{reason: why.Reason(), message: message})
+	if why.Preempted {
+		opts.GracePeriod = nil
+	}
+	l := newRemoval(in, &opts, cause{reason: why.Reason(), message: "the pod is " + evictionText(why)})
 	ended := l.stopAndRemove(RemoveSupersededLogs)
 	if len(l.steps) > 0 || !why.Done {
 		l.removeData(ended)
@@ -216,6 +220,19 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 	p.Steps, p.Eviction = l.steps, why
 	p.KillPod = len(ended) > 0
 	p.Holds = []Hold{evictionHold(in, l.Pod, why)}
+}
+
+// evictionText returns what happens to an evicted pod, and what that frees or follows from.
+func evictionText(why *model.Eviction) string {
+	switch {
+	case why.Shutdown:
+		return "stopped: the machine shuts down"
+	case why.OwnLimit:
+		return "evicted: it exceeds its limit of disk space"
+	case why.Preempted:
+		return "preempted: a critical pod needs its " + why.Signal
+	}
+	return "evicted: " + why.Signal + " is below its threshold"
 }
 
 // evictionHold explains why the pod does not run, and how it runs again.

@@ -43,7 +43,7 @@ func (x *explainer) podCauses() []Cause {
 	if m := x.Memory; m != nil {
 		switch {
 		case m.Eviction != nil:
-			add(Cause{Reason: model.Evicted, Message: m.Eviction.Message, Changes: x.afterEviction()})
+			add(Cause{Reason: m.Eviction.Reason(), Message: m.Eviction.Message, Changes: x.afterEviction()})
 		case m.Rejection != nil:
 			add(Cause{Reason: m.Rejection.Reason, Message: m.Rejection.StatusMessage(), Changes: x.afterRejection()})
 		}

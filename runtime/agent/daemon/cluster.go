@@ -42,6 +42,10 @@ type ClusterSettings struct {
 	ProviderID string
 	// MemorySecrets keeps Secrets and tokens of the API server in memory only. Pods that need them wait for it.
 	MemorySecrets bool
+	// ShutdownGracePeriod is how long pods may take to stop before the machine shuts down. Pods of the API server then
+	// fail, as with a kubelet. If zero, they run again after the boot.
+	// ShutdownGracePeriodCriticalPods is the part of it for critical pods.
+	ShutdownGracePeriod, ShutdownGracePeriodCriticalPods time.Duration
 	// Resources are the settings from which the Node's resources follow. Admission uses them too, unless every pod is
 	// admitted.
 	Resources *admission.Settings
@@ -137,6 +141,8 @@ type Cluster interface {
 	Node() *admission.Node
 	// Describe adds the cluster's part to the status of the agent. It makes no request.
 	Describe(s *api.Status)
+	// AwaitStatuses returns when the API server has the statuses of all pods, or soon if it does not respond.
+	AwaitStatuses(ctx context.Context)
 	// Run does the work of a node until the context ends: the Node object, the statuses of pods, and the node's server.
 	// It then sends the last statuses, for at most 1 s. Until it returns, the agent answers. An unreachable API server
 	// is not an error.

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/logind"
+	"github.com/podctl/podctl/runtime/agent/shutdown"
 	"github.com/podctl/podctl/runtime/devices"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/node"
@@ -142,8 +143,23 @@ func (d *daemon) evict(ctx context.Context) {
 
 // guard makes a shutdown of the machine wait for the pods.
 func (d *daemon) guard() *logind.Guard {
+	settings := d.shutdown()
 	return &logind.Guard{
-		Within: d.ShutdownGrace, Connect: logind.Connect, Resume: d.ResumePods, Log: d.Log, Pause: time.Second,
-		Stop: func(ctx context.Context) error { return d.StopPods(ctx, d.ShutdownGrace) },
+		Within: settings.Within, Connect: logind.Connect, Resume: d.ResumePods, Log: d.Log, Pause: time.Second,
+		Stop: func(ctx context.Context) error {
+			err := d.StopPods(ctx, settings)
+			if d.cluster != nil {
+				d.cluster.AwaitStatuses(ctx)
+			}
+			return err
+		},
 	}
+}
+
+// shutdown returns the settings for a shutdown of the machine.
+func (d *daemon) shutdown() shutdown.Settings {
+	if c := d.Cluster; c != nil && c.ShutdownGracePeriod > 0 {
+		return shutdown.Settings{Within: c.ShutdownGracePeriod, Fail: true, Critical: c.ShutdownGracePeriodCriticalPods}
+	}
+	return shutdown.Settings{Within: d.ShutdownGrace}
 }

@@ -69,6 +69,8 @@ func (*cluster) HandleFacts() {}
 
 func (*cluster) Node() *admission.Node { return nil }
 
+func (*cluster) AwaitStatuses(context.Context) {}
+
 func (*cluster) Describe(s *api.Status) { s.Cluster = &api.Cluster{Node: api.ClusterNode{Name: "n"}} }
 
 // Run looks at the pods for the last time when the context ends, as a sender of statuses does.

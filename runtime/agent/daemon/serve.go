@@ -47,7 +47,7 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 	go d.reloadOnSignals(serving)
 	go watchdog(serving, d.Agent)
 	go d.keepServices(serving)
-	if d.ShutdownGrace > 0 {
+	if d.shutdown().Within > 0 {
 		go d.guard().Run(serving)
 	}
 	return d.run(ctx)

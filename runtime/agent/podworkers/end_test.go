@@ -79,7 +79,7 @@ func TestEndsDuringAShutdown(t *testing.T) {
 	w.End(at(0), a, 30)
 	wants(t, w, 0, "end a i:1 30s; wake 60.0; ")
 	w.Hold()
-	w.Stop(at(1), "a", 5)
+	w.Stop(at(1), "a", 5, nil)
 	wants(t, w, 1, "cut a; ")
 	w.Done(at(2), "a", Result{Failed: true})
 	wants(t, w, 2, "end a i:1 5s; ")

@@ -18,9 +18,10 @@ func (w *Workers) Hold() {
 	}
 }
 
-// Stop stops a pod within grace seconds, until Resume. It limits the grace period of a pod that is being deleted. It
-// has an effect only while the workers are held, and only once.
-func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
+// Stop stops a pod within grace seconds, until Resume. With fail, the pod ends for this reason instead, and does not
+// run again. It limits the grace period of a pod that is being deleted. It has an effect only while the workers are
+// held, and only once.
+func (w *Workers) Stop(now time.Time, uid types.UID, grace int64, fail *model.Eviction) {
 	x := w.workers[uid]
 	switch {
 	case x == nil || !w.held || x.stop != nil || x.stopped:
@@ -29,7 +30,7 @@ func (w *Workers) Stop(now time.Time, uid types.UID, grace int64) {
 	case x.ends:
 		w.End(now, x.wanted, grace)
 	default:
-		x.stop, x.due = &grace, earlier(x.due, now)
+		x.stop, x.fail, x.due = &grace, fail, earlier(x.due, now)
 	}
 }
 
@@ -43,7 +44,7 @@ func (w *Workers) Stopped(uid types.UID) bool {
 func (w *Workers) Resume(now time.Time) {
 	w.held = false
 	for _, x := range w.workers {
-		x.stop, x.stopped = nil, false
+		x.stop, x.fail, x.stopped = nil, nil, false
 		x.replace(now)
 	}
 }

@@ -43,6 +43,11 @@ type Pass struct {
 	Eviction *model.Eviction
 }
 
+// stops reports whether a pass stops a pod because the workers are held.
+func (p *Pass) stops(x *worker) bool {
+	return p.Kind == Stop || p.Eviction != nil && p.Eviction == x.fail
+}
+
 // Result is the result of a pass.
 type Result struct {
 	// Failed reports that the pass, or one of its steps, failed.
@@ -106,9 +111,10 @@ type worker struct {
 	pulls               int
 	uncounted, resuming bool
 	// stop is the time in seconds in which the pod must stop. It is nil if the pod must not stop. stopped reports that
-	// the pod has stopped.
+	// the pod has stopped. fail is the reason if it must not run again.
 	stop    *int64
 	stopped bool
+	fail    *model.Eviction
 	// evict is the reason of a requested eviction. It is nil if there is none.
 	evict *model.Eviction
 	// busy counts consecutive passes that made changes.
@@ -239,13 +245,13 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 		delete(w.workers, uid)
 	case pass.Kind == Terminate && !result.Failed:
 		w.ended(x)
-	case pass.Kind == Stop && !result.Failed && !stale:
+	case pass.stops(x) && !result.Failed && !stale:
 		x.stopped = true
 	case pass.Kind == End && result.Ended:
 		x.ended = true
 	case stale:
 		x.due = earlier(x.due, now)
-	case pass.Kind == Stop:
+	case pass.stops(x):
 		// There is little time for another attempt.
 		x.due = earlier(x.due, now.Add(busyPause))
 	default:
@@ -350,6 +356,8 @@ func (x *worker) begin() Pass {
 		p = Pass{Kind: Terminate, Ref: x.ref, Grace: x.grace}
 	case x.ends:
 		p.Kind, p.Grace = End, x.grace
+	case x.fail != nil:
+		p.Kind, p.Eviction = Evict, x.fail
 	case x.stop != nil:
 		p.Kind, p.Grace = Stop, x.stop
 	case x.evict != nil:

@@ -533,7 +533,7 @@ func TestStop(t *testing.T) {
 	w.Done(at(0), "1", Result{})
 	w.Hold()
 	wants(t, w, 0, "cut 2; ")
-	w.Stop(at(1), "1", 5)
+	w.Stop(at(1), "1", 5, nil)
 	w.Update(at(1), pod("a", "1", "i:2"))
 	wants(t, w, 1, "stop 1 i:2 5s; ")
 	w.Update(at(2), pod("a", "1", "i:3"))
@@ -546,11 +546,11 @@ func TestStop(t *testing.T) {
 	w.Wake(at(3), "1")
 	w.Remove(at(3), pod("c", "3", "i:1"), nil)
 	wants(t, w, 3, "terminate 3; ")
-	w.Stop(at(3), "3", 4)
+	w.Stop(at(3), "3", 4, nil)
 	wants(t, w, 3, "cut 3; ")
 	w.Done(at(3), "3", Result{Failed: true})
 	wants(t, w, 3, "terminate 3 4s; ")
-	w.Stop(at(4), "2", 1)
+	w.Stop(at(4), "2", 1, nil)
 	wants(t, w, 4, "stop 2 i:1 1s; ")
 	w.Done(at(4), "2", Result{Failed: true})
 	wants(t, w, 4, "wake 5.0; ")
@@ -563,7 +563,7 @@ func TestStop(t *testing.T) {
 func TestStopUnheld(t *testing.T) {
 	w := New(Settings{})
 	w.Update(at(0), pod("a", "1", "i:1"))
-	w.Stop(at(0), "1", 5)
+	w.Stop(at(0), "1", 5, nil)
 	wants(t, w, 0, "sync 1 i:1; ")
 }
 

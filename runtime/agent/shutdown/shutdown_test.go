@@ -21,10 +21,10 @@ func pod(uid, class string, priority, grace int64) *v1.Pod {
 }
 
 // life runs a shutdown in which each pod ends some seconds after its stop, and returns the events with their times.
-func life(within time.Duration, pods []*v1.Pod, takes map[types.UID]time.Duration) string {
+func life(settings Settings, pods []*v1.Pod, takes map[types.UID]time.Duration) string {
 	now := time.Unix(1_700_000_000, 0)
 	began := now
-	s := New(now, within, pods)
+	s := New(now, settings, pods)
 	ends := map[types.UID]time.Time{}
 	runs := func(uid types.UID) bool { return ends[uid].IsZero() || now.Before(ends[uid]) }
 	var stops []string
@@ -84,7 +84,40 @@ func TestOrder(t *testing.T) {
 			"0: a 1s, 1: b 1s, 2: done",
 		},
 	} {
-		if got := life(c.within, c.pods, c.takes); got != c.want {
+		if got := life(Settings{Within: c.within}, c.pods, c.takes); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestClasses checks the shutdown of a kubelet: all other pods have the first part of the time, and critical pods the
+// rest, but the first part ends early (kubelet: Test_migrateConfig, Test_groupByPriority of nodeshutdown).
+func TestClasses(t *testing.T) {
+	pods := []*v1.Pod{
+		pod("node", "system-node-critical", 0, 60), pod("high", "", 1_999_999_999, 60), pod("low", "", -10, 5),
+		pod("cluster", "system-cluster-critical", 0, 60),
+	}
+	all := map[types.UID]time.Duration{"node": time.Hour, "high": time.Hour, "low": time.Hour, "cluster": time.Hour}
+	fast := map[types.UID]time.Duration{"node": time.Second, "high": time.Second, "low": time.Second, "cluster": time.Second}
+	settings := Settings{Within: 30 * time.Second, Fail: true, Critical: 10 * time.Second}
+	for _, c := range []struct {
+		name     string
+		settings Settings
+		pods     []*v1.Pod
+		takes    map[types.UID]time.Duration
+		want     string
+	}{
+		{"slow", settings, pods, all, "0: high 20s, 0: low 5s, 20: node 10s, 20: cluster 10s, 30: done"},
+		{"fast", settings, pods, fast, "0: high 20s, 0: low 5s, 1: node 10s, 1: cluster 10s, 2: done"},
+		{"critical only", settings, pods[:1], all, "0: node 10s, 10: done"},
+		{
+			"no time for critical pods",
+			Settings{Within: 30 * time.Second, Fail: true},
+			pods, all,
+			"0: high 30s, 0: low 5s, 30: node 1s, 30: cluster 1s, 31: done",
+		},
+	} {
+		if got := life(c.settings, c.pods, c.takes); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}

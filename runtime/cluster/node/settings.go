@@ -58,6 +58,8 @@ func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
 	if hardware.SystemdCgroup {
 		c.CgroupDriver = "systemd"
 	}
+	c.ShutdownGracePeriod.Duration = n.ShutdownGracePeriod
+	c.ShutdownGracePeriodCriticalPods.Duration = n.ShutdownGracePeriodCriticalPods
 	setAccess(c, &n.Server)
 	setEviction(c, n.member.Eviction)
 	c.MaxPods = int32(n.Resources.MaxPods) // a number of pods

@@ -1,14 +1,17 @@
 package node
 
 import (
+	"context"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/cluster/membership"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Describe adds the cluster's part to the status of the agent.
@@ -19,7 +22,7 @@ func (n *node) Describe(s *api.Status) {
 			Address: addressOf(n.client.Config.Host), Responds: health.Responds, Since: health.Since,
 			LastList: n.source.ListedAt(),
 		},
-		Node:     n.describeNode(),
+		Node:     describeNode(n),
 		Server:   n.ports.describe(&n.Server),
 		Statuses: api.Requests{Pending: sent.Pending, LastSent: sent.LastSent, Error: sent.Failure},
 		Events:   api.Requests{Pending: n.events.Pending()},
@@ -44,8 +47,20 @@ func (n *node) Describe(s *api.Status) {
 	}
 }
 
+// awaitLast limits how long a shutdown of the machine waits for the last statuses. The next agent sends what is left.
+const awaitLast, awaitEvery = 2 * time.Second, 20 * time.Millisecond
+
+// AwaitStatuses returns when the API server has the statuses of all pods, or after 2 s.
+func (n *node) AwaitStatuses(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, awaitLast)
+	defer cancel()
+	for !n.statuses.Summary().Settled && sleep.For(ctx, awaitEvery) == nil {
+		continue
+	}
+}
+
 // describeNode describes the Node object.
-func (n *node) describeNode() api.ClusterNode {
+func describeNode(n *node) api.ClusterNode {
 	d := api.ClusterNode{Name: n.NodeName}
 	if r, err := membership.ReadFor(n.member.Layout.Root, n.NodeName); err == nil && r != nil {
 		d.UID = r.UID // Until the API server has answered, this is the last registration.

@@ -148,6 +148,7 @@ func (l *loop) readMarks(now time.Time) {
 	l.mu.Lock()
 	marked, changed, woken := l.marked, l.changed, l.woken
 	l.marked, l.changed, l.woken = map[types.UID]time.Time{}, map[types.UID]bool{}, false
+	l.summary.Settled = false
 	l.mu.Unlock()
 	listed := l.Copies.Listed()
 	for uid, at := range marked {
@@ -256,6 +257,7 @@ func (l *loop) summarize() {
 	}
 	l.mu.Lock()
 	l.summary.Pending, l.summary.Failure = pending, failure
+	l.summary.Settled = pending == 0 && !l.observing && len(l.dirty)+len(l.missed) == 0
 	l.mu.Unlock()
 }
 

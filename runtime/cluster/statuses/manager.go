@@ -80,6 +80,8 @@ type Manager struct {
 type Summary struct {
 	// Pending counts the pods whose newest status the API may not have.
 	Pending int
+	// Settled is set if nothing is to be observed or sent.
+	Settled bool
 	// LastSent is the time of the last successful request; zero before the first.
 	LastSent time.Time
 	// Failure is the last failure of a request for a pending pod; empty if there is none.
@@ -119,7 +121,9 @@ func (m *Manager) Wake() { m.note(func() { m.woken = true }) }
 func (m *Manager) Summary() Summary {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.summary
+	s := m.summary
+	s.Settled = s.Settled && len(m.marked)+len(m.changed) == 0 && !m.woken
+	return s
 }
 
 func (m *Manager) note(change func()) {
