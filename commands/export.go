@@ -20,15 +20,19 @@ import (
 	"github.com/podctl/podctl/runtime/mounts"
 )
 
-func newExport(sess *session.Session) *cobra.Command {
+func newExport(sess *session.Session, agent *cobra.Command) *cobra.Command {
 	var output string
+	var node bool
 	cmd := &cobra.Command{
-		Use:   "export [flags] POD",
+		Use:   "export [flags] POD|--node",
 		Short: "Print the manifest of an applied pod for a kubelet",
 		Long: "Print the manifest of a pod that podctl applied, with its uid. " +
 			"A kubelet on the same runtime that gets it as a static\npod takes over the running containers. " +
 			"Fields that prevent this are listed on stderr. " +
-			"A manifest that makes a kubelet\npanic (runtimeClassName) is not printed." +
+			"A manifest that makes a kubelet\npanic (runtimeClassName) is not printed.\n" +
+			"\n" +
+			"--node prints the configuration of a kubelet that takes the place of the agent of this machine. " +
+			"Its command line, the\nfiles that stay and the differences are listed on stderr." +
 			flags.ExitCodes(
 				"0 success",
 				"1 error",
@@ -36,10 +40,19 @@ func newExport(sess *session.Session) *cobra.Command {
 				"5 manifest refused, or not printed",
 				"130 interrupted",
 			),
-		Example:           "  podctl export web > /etc/kubernetes/manifests/web.yaml",
-		Args:              flags.OnePod,
+		Example: "  podctl export web > /etc/kubernetes/manifests/web.yaml\n" +
+			"  podctl export --node > /var/lib/kubelet/config.yaml",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if node {
+				return flags.NoArguments(cmd, args)
+			}
+			return flags.OnePod(cmd, args)
+		},
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if node {
+				return exportNode(cmd.Context(), sess, agent, output)
+			}
 			d, err := selection.One(cmd.Context(), sess, selection.Work, args[0])
 			if err != nil {
 				return err
@@ -48,6 +61,7 @@ func newExport(sess *session.Session) *cobra.Command {
 		},
 	}
 	cmd.Flags().VarP(flags.Format(&output), "output", "o", "Output format: yaml or json")
+	cmd.Flags().BoolVar(&node, "node", false, "Print the configuration of a kubelet for the node of this machine")
 	return cmd
 }
 

@@ -124,7 +124,7 @@ func addCommands(root *cobra.Command, sess *session.Session, agent *cobra.Comman
 		newValidate(sess),
 		newRender(sess),
 		newSnapshot(sess),
-		newExport(sess))
+		newExport(sess, agent))
 	add(groupInside,
 		interact.NewExec(sess),
 		interact.NewAttach(sess),

@@ -1,0 +1,129 @@
+package commands
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/podspec/input"
+	"github.com/podctl/podctl/runtime/kubeletconf"
+)
+
+// argumentsMax limits the command line of an agent, in bytes. It is the limit of Linux.
+const argumentsMax = 2 << 20
+
+// exportNode prints the configuration of a kubelet for the node of this machine's agent, and what a user must know
+// before the kubelet takes the place of the agent. The settings are those of the agent that runs, or else of the
+// configuration.
+func exportNode(ctx context.Context, sess *session.Session, agent *cobra.Command, output string) error {
+	sources, byHand, err := agentSettings(ctx, sess, agent)
+	if err != nil {
+		return err
+	}
+	settings := kubeletconf.Agent{Values: map[string]string{}, Sources: sources}
+	read := func(f *pflag.Flag) { settings.Values[f.Name] = f.Value.String() }
+	agent.Root().PersistentFlags().VisitAll(read)
+	agent.Flags().VisitAll(read)
+	if engine, failure := sess.Engine(); failure == nil {
+		settings.SystemdCgroup = new(engine.Host.Node().SystemdCgroup)
+		settings.Values["runtime-endpoint"] = engine.Client.Endpoint.Address
+	}
+	e := kubeletconf.Export(settings)
+	if err = terminal.WriteDocument(sess.IO.Out, cmp.Or(output, "yaml"), e.Configuration); err != nil {
+		return err
+	}
+	sess.IO.Note("Run the kubelet with this configuration and:\n  kubelet --config=FILE %s", strings.Join(e.Flags, " "))
+	for _, note := range e.Notes {
+		sess.IO.Note("note: %s", note)
+	}
+	for _, note := range nodeNotes(sess, byHand) {
+		sess.IO.Note("note: %s", note)
+	}
+	return nil
+}
+
+// nodeNotes returns what a user must know before a kubelet takes the place of the agent.
+func nodeNotes(sess *session.Session, byHand []string) []string {
+	notes := []string{
+		fmt.Sprintf("these files stay: %s with volumes, certificates and records, and the logs in %s",
+			sess.Flags.StateDir, sess.Flags.LogRoot),
+		"`podctl export POD` lists what prevents the takeover of a pod from a file; " +
+			"add metadata.uid from there to the file, or the kubelet creates the pod again",
+		"a kubelet runs pods only: workloads, Services, ConfigMaps and Secrets of files have no effect",
+	}
+	if len(byHand) > 0 {
+		notes = append(notes, "a kubelet ends these pods, which are not from a file: "+strings.Join(byHand, ", "))
+	}
+	return append(notes, mountNotes(sess.Flags.StateDir)...)
+}
+
+// agentSettings sets the flags of the agent that runs, and returns its sources and the pods that no source has.
+func agentSettings(
+	ctx context.Context, sess *session.Session, agent *cobra.Command,
+) (sources, byHand []string, err error) {
+	status, _ := sess.AgentStatus(ctx)
+	if status == nil {
+		sess.IO.Note("note: no agent runs; these are the settings of the configuration")
+	} else {
+		arguments, failure := argumentsOf(status.PID)
+		if err = cmp.Or(failure, agent.ParseFlags(arguments)); err != nil {
+			return nil, nil, fmt.Errorf("reading the command line of the agent: %w", err)
+		}
+		for i := range status.Pods {
+			if p := &status.Pods[i]; p.Source == "" {
+				byHand = append(byHand, p.Namespace+"/"+p.Name)
+			}
+		}
+	}
+	if err = shareSettings(sess, agent.Flags()); err != nil {
+		return nil, nil, err
+	}
+	if sources = agent.Flags().Args(); len(sources) == 0 {
+		if list, is := agent.Flags().Lookup("sources").Value.(pflag.SliceValue); is {
+			sources = list.GetSlice()
+		}
+	}
+	if len(sources) == 0 {
+		sources = []string{"/etc/podctl/pods"}
+	}
+	return sources, byHand, nil
+}
+
+// shareSettings sets the flags of the agent that a configuration has outside of the agent's section.
+func shareSettings(sess *session.Session, set *pflag.FlagSet) (err error) {
+	for name, setting := range sess.Flags.Settings {
+		if flag := set.Lookup(name); flag != nil && !flag.Changed && setting.Value != "" {
+			err = errors.Join(err, flag.Value.Set(setting.Value))
+		}
+	}
+	return err
+}
+
+// argumentsOf returns the arguments of an agent, without its program and the word agent.
+func argumentsOf(pid int) ([]string, error) {
+	f, err := os.Open(filepath.Join("/proc", fmt.Sprint(pid), "cmdline"))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	text, err := input.ReadAtMost(f, argumentsMax)
+	if err != nil {
+		return nil, err
+	}
+	words := strings.Split(string(bytes.TrimSuffix(text, []byte{0})), "\x00")[1:]
+	if i := slices.Index(words, "agent"); i >= 0 {
+		words = slices.Delete(words, i, i+1)
+	}
+	return words, nil
+}
