@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/plan/diff"
 )
@@ -157,6 +158,16 @@ Plan: 1 to replace, 3 to prepare, 1 to remove, 1 log to rotate, 1 field to recor
   - logs      archive
 
 Plan: 2 to remove, 3 to clean up.
+`},
+		"devices": {plan.Plan{
+			Steps: []plan.Step{{
+				Kind: plan.AllocateDevices, Container: "a", Message: "a has no devices yet",
+				Devices: []model.DeviceSet{{Resource: "example.com/gpu", IDs: []string{"0", "1"}}},
+			}},
+			Summary: plan.Summary{Prepare: 1},
+		}, `  + devices of a  allocate  # example.com/gpu=0,1
+
+Plan: 1 to prepare.
 `},
 		"the pod grows first": {plan.Plan{
 			Steps: []plan.Step{{Kind: plan.UpdatePod}, {

@@ -32,6 +32,8 @@ func objectRow(p *plan.Plan, o *plan.Object) planRow {
 		hold := &p.Holds[o.Holds[0]]
 		row.action, row.comment = holdAction(hold), holdComment(hold)
 		return row
+	case len(steps) > 0 && steps[0].Kind == plan.AllocateDevices:
+		row.comment = steps[0].Detail()
 	case container && len(o.Changes) > 0:
 		row = row.explained("", o)
 	case container, o.Action != plan.Prepared && o.Action != plan.CleanedUp:
