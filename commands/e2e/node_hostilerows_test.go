@@ -184,7 +184,7 @@ func hostilePaths() map[string]hostilePod {
 func hostileNumbers() map[string]hostilePod {
 	first := func(p *v1.Pod) *v1.Container { return &p.Spec.Containers[0] }
 	return map[string]hostilePod{
-		"no-containers": {want: "Pending", change: func(p *v1.Pod) { p.Spec.Containers = nil }},
+		"no-containers": {want: "Failed: spec.containers", change: func(p *v1.Pod) { p.Spec.Containers = nil }},
 		"init": {want: "Pending: PodInitializing", change: func(p *v1.Pod) {
 			for i := range 300 {
 				p.Spec.InitContainers = append(p.Spec.InitContainers, v1.Container{Name: fmt.Sprint("i", i), Image: "i:1"})

@@ -129,10 +129,13 @@ func (l *nodeLab) reboot() {
 	}
 }
 
+// nodeLimit ends a test that hangs. A busy machine needs a minute for the pods of the largest test.
+const nodeLimit = 5 * time.Minute
+
 // until waits for a condition. The agent must live.
 func (l *nodeLab) until(what string, is func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(patient(agentLimit)); !is(); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patient(nodeLimit)); !is(); time.Sleep(50 * time.Millisecond) {
 		select {
 		case err := <-l.exited:
 			l.t.Fatalf("%s: the agent has ended: %v\n%s", what, err, l.log.String())

@@ -70,6 +70,8 @@ func checkFromAPI(pod *v1.Pod) error {
 		return fmt.Errorf("it has more than %d entries in lists and maps", document.MaxValues)
 	case pod.UID == "":
 		return errors.New("metadata.uid is missing")
+	case len(pod.Spec.Containers) == 0:
+		return errors.New("spec.containers: it has no containers")
 	}
 	names := []checkedName{
 		{"metadata.namespace", pod.Namespace, namespaceName},

@@ -186,6 +186,7 @@ func TestFromAPI(t *testing.T) {
 func TestFromAPIRefuses(t *testing.T) {
 	for want, change := range map[string]func(*v1.Pod){
 		"metadata.uid is missing":         func(p *v1.Pod) { p.UID = "" },
+		"spec.containers: it has no cont": func(p *v1.Pod) { p.Spec.Containers = nil },
 		`metadata.uid: "../x": a uid has`: func(p *v1.Pod) { p.UID = "../x" },
 		`metadata.name: ".."`:             func(p *v1.Pod) { p.Name = ".." },
 		`metadata.namespace: ""`:          func(p *v1.Pod) { p.Namespace = "" },
