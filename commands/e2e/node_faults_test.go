@@ -39,9 +39,9 @@ type nodeFaults struct {
 	mu    sync.Mutex
 	armed []*apiFault
 	calm  chan struct{}
-	// came counts the faults that occurred. killed is the process that a fault has killed.
+	// came counts the faults that occurred. killed has the processes that faults have killed.
 	came   atomic.Int32
-	killed atomic.Pointer[os.Process]
+	killed sync.Map
 	// history has the statuses that the API server got.
 	history *statusHistory
 }
@@ -114,7 +114,7 @@ func (f *nodeFaults) live() {
 	f.t.Helper()
 	select {
 	case err := <-f.exited:
-		if f.killed.Load() != f.cmd.Process {
+		if _, killed := f.killed.Load(f.cmd.Process); !killed {
 			f.t.Fatalf("the agent has ended: %v", err)
 		}
 		f.note("another agent")
@@ -127,7 +127,7 @@ func (f *nodeFaults) live() {
 func (f *nodeFaults) die() func() {
 	process := f.cmd.Process
 	return func() {
-		f.killed.Store(process)
+		f.killed.Store(process, true)
 		if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			f.t.Error(err)
 		}
