@@ -23,15 +23,16 @@ type outage struct {
 	at    time.Time
 }
 
-// quiet is how long a cause that comes back is not logged again: every second request may fail.
-const quiet = time.Minute
+// quiet is how long a cause that comes back is not logged again: every second request may fail. settle is the shortest
+// time between two causes of one outage.
+const quiet, settle = time.Minute, 10 * time.Second
 
 // begin records a failed request.
 func (o *outage) begin(log *slog.Logger, now time.Time, message string, err error) {
 	text := apierror.Text(err)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if text == o.text && (o.lasts || now.Sub(o.at) < quiet) {
+	if text == o.text && (o.lasts || now.Sub(o.at) < quiet) || o.lasts && now.Sub(o.at) < settle {
 		return
 	}
 	o.text, o.at, o.lasts = text, now, true

@@ -3,6 +3,7 @@ package cluster
 import (
 	"crypto/tls"
 	"encoding/pem"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -79,6 +80,21 @@ func TestAlternation(t *testing.T) {
 		o.end(log, "end")
 	}
 	if lines := strings.Count(text.String(), "\n"); lines != 4 {
+		t.Errorf("%d lines:\n%s", lines, text)
+	}
+}
+
+// TestChangingCauses checks that causes that always change do not fill the log, and that numbers of streams are no
+// change.
+func TestChangingCauses(t *testing.T) {
+	log, text := logOf()
+	o, streams := outage{}, outage{}
+	for i := range 60 {
+		at := now.Add(time.Duration(i) * time.Second)
+		o.begin(log, at, "begin", fmt.Errorf("cause %d", i))
+		streams.begin(log, at, "streams", fmt.Errorf("stream error: stream ID %d; INTERNAL_ERROR", i))
+	}
+	if lines := strings.Count(text.String(), "msg=begin"); lines != 6 || strings.Count(text.String(), "msg=streams") != 1 {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}
 }

@@ -54,12 +54,28 @@ func Text(err error) string {
 	return cut(where + transportText(err))
 }
 
-// cut returns at most textMax bytes of a text, on one line.
+// cut returns at most textMax bytes of a text, on one line and without the numbers of HTTP/2 streams.
 func cut(text string) string {
+	text = withoutStreams(text)
 	if len(text) > textMax {
 		text = strings.ToValidUTF8(text[:textMax], "") + "…"
 	}
 	return quote.OneLine(text)
+}
+
+// withoutStreams removes the numbers of HTTP/2 streams, which differ from one try to the next.
+func withoutStreams(text string) string {
+	const mark = "stream ID "
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, mark)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		b.WriteString("stream")
+		text = strings.TrimLeft(after, "0123456789")
+	}
 }
 
 // transportText describes an error of a request without an answer of the API.
