@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -28,8 +29,8 @@ func (l *nodeLab) leave(flags ...string) (code int, printed string) {
 	return code, out.String()
 }
 
-// TestNodeLeave takes a node out of its cluster: pods of the API server end, that of a file continues, and the agent does
-// not join again until the user allows it.
+// TestNodeLeave exports the settings of a node for a kubelet, and takes the node out of its cluster: pods of the API
+// server end, that of a file continues, and the agent does not join again until the user allows it.
 func TestNodeLeave(t *testing.T) {
 	l := newNodeLab(t)
 	defer l.close()
@@ -51,6 +52,15 @@ func TestNodeLeave(t *testing.T) {
 	l.untilRunning("daemon", "alone")
 	l.until("the pod of the file runs", func() bool { return l.runs("file") })
 	before := l.records()
+	code, text := l.run([]string{"export", "--node"})
+	for _, want := range []string{
+		"\nport: " + strconv.Itoa(l.cluster.port) + "\n", "\nstaticPodPath: " + l.source() + "\n", "--kubeconfig=" + l.path("kubeconfig"),
+		"--hostname-override=n1 --node-ip=192.0.2.10", "--root-dir=" + l.stateDir, "a kubelet evicts pods although",
+	} {
+		if code != exit.OK || !strings.Contains(text, want) {
+			t.Errorf("export --node: exit code %d, without %q\n%s", code, want, text)
+		}
+	}
 
 	if code, text := l.leave(); code != exit.Error || !strings.Contains(text, "default/alone; --force") || !l.runs("alone") {
 		t.Errorf("without --force: %d\n%s", code, text)

@@ -167,7 +167,7 @@ func TestNamed(t *testing.T) {
 // TestRefusedFiles checks files that are not read.
 func TestRefusedFiles(t *testing.T) {
 	for name, text := range map[string]string{
-		"large":                      strings.Repeat("a: b\n", MaxBytes/5+1),
+		"large":                      strings.Repeat("# a\n", MaxBytes/4+1),
 		"another version":            strings.Replace(header, "v1beta1", "v1", 1),
 		"not YAML":                   "a: [",
 		"a key twice":                header + "maxPods: 1\nmaxPods: 2\n",
