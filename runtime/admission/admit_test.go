@@ -494,3 +494,31 @@ func TestMissingFeature(t *testing.T) {
 		}
 	}
 }
+
+// TestDevices checks that a new pod of the API server that cannot get its devices is rejected (kubelet:
+// admitPolicyNone).
+// Any other pod waits, and so does a pod that was admitted before.
+func TestDevices(t *testing.T) {
+	pod := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i}]\n")).Pod
+	for name, c := range map[string]struct {
+		api    bool
+		before *v1.Pod
+		fault  *model.DeviceFault
+		want   string
+	}{
+		"no fault":          {api: true},
+		"no API server":     {fault: &model.DeviceFault{Message: "none free"}},
+		"an admitted pod":   {api: true, before: pod, fault: &model.DeviceFault{Message: "none free"}},
+		"a pod":             {true, nil, &model.DeviceFault{Message: "none free"}, "none free"},
+		"a kubelet's words": {true, nil, &model.DeviceFault{Message: "m", Status: "none free"}, "none free"},
+	} {
+		r := &Request{
+			Pod: pod, Before: c.before, Machine: node(), Settings: &Settings{}, Devices: c.fault, FromCluster: c.api,
+		}
+		got := Admit(r)
+		if (got != nil) != (c.want != "") ||
+			got != nil && (got.Reason != model.UnexpectedAdmissionError || got.Message != model.AllocateFailed(c.want)) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
