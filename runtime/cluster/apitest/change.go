@@ -99,8 +99,6 @@ func (c *Cluster) remove(path string, before object, body []byte) (answer object
 			return c.end(path, pod, *grace), nil
 		}
 	}
-	delete(c.objects, path)
-	c.version++
-	c.report(path, watchDeleted, before)
+	c.drop(path, before)
 	return before, nil
 }

@@ -174,10 +174,18 @@ func (c *Cluster) Remove(namespace, name string) {
 	defer c.mu.Unlock()
 	path := "/api/v1/namespaces/" + namespace + "/pods/" + name
 	if pod := c.objects[path]; pod != nil {
-		delete(c.objects, path)
-		c.version++
-		c.report(path, watchDeleted, pod)
+		c.drop(path, pod)
 	}
+}
+
+// drop removes an object. Its last version is that of the removal, so that a watch continues after it. The caller holds
+// the lock.
+func (c *Cluster) drop(path string, o object) {
+	delete(c.objects, path)
+	c.version++
+	last := o.DeepCopyObject().(object) // a copy of an object
+	last.SetResourceVersion(strconv.Itoa(c.version))
+	c.report(path, watchDeleted, last)
 }
 
 // end begins the deletion of a pod. The caller holds the lock.
