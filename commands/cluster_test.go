@@ -374,3 +374,68 @@ func TestConditionsInTheAPI(t *testing.T) {
 		t.Errorf("generation %d, %+v", pod.Status.ObservedGeneration, pod.Status.Conditions)
 	}
 }
+
+// remote returns the pod of a cluster lab as the API server has it.
+func (l *inCluster) remote() v1.Pod {
+	l.T().Helper()
+	c, err := state.Layout{Root: l.Path("state"), LogRoot: l.Path("logs")}.Pod(clusterUID).Checkpoint().Read()
+	if err != nil {
+		l.T().Fatal(err)
+	}
+	pod := *c.Applied.Pod.DeepCopy()
+	return pod
+}
+
+// TestDiffOfACluster checks the exit codes and the output of diff --cluster.
+func TestDiffOfACluster(t *testing.T) {
+	l := newInCluster(t)
+	if code, _, stderr := l.Call("diff", "--cluster"); code != 2 || !strings.Contains(stderr, "no agent is running") {
+		t.Errorf("without an agent: %d %s", code, stderr)
+	}
+	if code, _, stderr := l.Call("diff", "--cluster", "web.yaml"); code != 2 || !strings.Contains(stderr, "takes no manifests") {
+		t.Errorf("with a manifest: %d %s", code, stderr)
+	}
+	remote := l.remote()
+	stdout, _ := l.Must("get", "a/web", "-o", "json")
+	var pod v1.Pod
+	if err := json.Unmarshal([]byte(stdout), &pod); err != nil {
+		t.Fatal(err)
+	}
+	remote.Status = pod.Status
+	pods := &api.ClusterPods{Node: "n", Items: []v1.Pod{remote}}
+	l.ServeNode(&api.Status{}, pods)
+	if code, stdout, _ := l.Call("diff", "--cluster"); code != 0 || !strings.Contains(stdout, "No differences") {
+		t.Errorf("the same: %d %s", code, stdout)
+	}
+	pods.Items[0].Status.Phase, pods.Stale = v1.PodPending, "refused"
+	code, stdout, stderr := l.Call("diff", "--cluster")
+	if code != 1 || !strings.Contains(stdout, "OtherStatus") || !strings.Contains(stderr, "did not return the pods: refused") {
+		t.Errorf("%d %s%s", code, stdout, stderr)
+	}
+	pods.Items = nil
+	code, stdout, _ = l.Call("diff", "--cluster", "-o", "json")
+	if code != 1 || !strings.Contains(stdout, "ClusterDifferenceList") || !strings.Contains(stdout, `"kind": "OnlyHere"`) {
+		t.Errorf("%d %s", code, stdout)
+	}
+}
+
+// TestPlanOfANewerGeneration checks that plan and why show the newest version of a pod of the API server, in the terms
+// of its object.
+func TestPlanOfANewerGeneration(t *testing.T) {
+	l := newInCluster(t)
+	remote := l.remote()
+	remote.Generation, remote.Spec.Containers[0].Image = 4, "i:2"
+	if stdout, _ := l.Must("plan", "a/web"); !strings.Contains(stdout, "source api · uid "+clusterUID+" · generation 0") {
+		t.Errorf("without an agent:\n%s", stdout)
+	}
+	l.ServeNode(&api.Status{Pods: []api.Pod{{PodRef: model.RefOf(&remote), Generation: 4}}},
+		&api.ClusterPods{Node: "n", Items: []v1.Pod{remote}})
+	stdout, _ := l.Must("plan", "a/web")
+	if !strings.Contains(stdout, "generation 4") || !strings.Contains(stdout, "i:1 -> i:2") {
+		t.Errorf("plan:\n%s", stdout)
+	}
+	stdout, _ = l.Must("why", "a/web", "c")
+	if !strings.Contains(stdout, "generation 4, observedGeneration 0") || !strings.Contains(stdout, "i:1 -> i:2") {
+		t.Errorf("why:\n%s", stdout)
+	}
+}

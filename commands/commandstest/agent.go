@@ -2,6 +2,7 @@ package commandstest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,13 +13,25 @@ import (
 )
 
 // standIn is an agent that returns a fixed status.
-type standIn struct{ status *api.Status }
+type standIn struct {
+	status *api.Status
+	// remote are the pods in the API server; nil without a cluster.
+	remote *api.ClusterPods
+}
 
 // Status returns the fixed status.
 func (s *standIn) Status(context.Context) (*api.Status, error) { return s.status, nil }
 
 // Pods returns an empty list.
 func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodList{}, nil }
+
+// ClusterPods returns the fixed pods of the API server.
+func (s *standIn) ClusterPods(context.Context) (*api.ClusterPods, error) {
+	if s.remote == nil {
+		return nil, errors.New("the agent is not a node of a cluster")
+	}
+	return s.remote, nil
+}
 
 // Metrics returns metrics of no pods.
 func (s *standIn) Metrics() *metrics.Metrics {
@@ -48,10 +61,16 @@ func (l *Lab) ServeAgent(pods ...api.Pod) {
 // ServeStatus serves an agent with the given status on the socket of the lab, until the test ends.
 func (l *Lab) ServeStatus(status *api.Status) {
 	l.t.Helper()
+	l.ServeNode(status, nil)
+}
+
+// ServeNode serves an agent with the given status and the given pods in the API server, until the test ends.
+func (l *Lab) ServeNode(status *api.Status, remote *api.ClusterPods) {
+	l.t.Helper()
 	ctx, stop := context.WithCancel(l.t.Context())
 	ended := make(chan error)
 	socket := l.Path("state/agent.sock")
-	go func() { ended <- api.Serve(ctx, socket, &standIn{status}) }()
+	go func() { ended <- api.Serve(ctx, socket, &standIn{status, remote}) }()
 	l.t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {

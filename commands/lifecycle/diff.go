@@ -19,23 +19,32 @@ const (
 
 // NewDiff returns the command `podctl diff`.
 func NewDiff(sess *session.Session) *cobra.Command {
-	o := &planOptions{exitCode: true}
+	o, cluster := &planOptions{exitCode: true}, false
 	cmd := &cobra.Command{
-		Use:   "diff [flags] MANIFEST...",
-		Short: "Show the plan for manifests, with the exit codes of kubectl diff",
-		Long: "Show the plan for manifests, and exit with 1 if something would change." +
+		Use:   "diff [flags] MANIFEST... | diff --cluster",
+		Short: "Show the plan for manifests, or the differences between a node and its cluster",
+		Long: "Show the plan for manifests, and exit with 1 if something would change.\n" +
+			"\n" +
+			"With --cluster, compare the pods of this node with those of the API server: pods that only one of them has, " +
+			"other\nversions, statuses that were not sent yet, and deletions. The agent of the node must run." +
 			flags.ExitCodes(
 				"0 no differences",
 				"1 something would change, or is held or pending",
 				"2 error, or manifest refused",
 				"130 interrupted",
 			),
-		Example:           "  podctl diff -f pod.yaml\n  helm template web ./chart | podctl diff -f -",
+		Example: "  podctl diff -f pod.yaml\n  helm template web ./chart | podctl diff -f -\n" +
+			"  podctl diff --cluster",
 		ValidArgsFunction: completion.Of(sess.Flags).Targets,
 		Annotations:       exit.OwnFailure(diffFailed),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && !o.Manifests() {
-				return exit.Usagef("diff needs a manifest")
+			switch given := len(args) > 0 || o.Manifests(); {
+			case cluster && given:
+				return exit.Usagef("--cluster compares all pods of the node, and takes no manifests")
+			case cluster:
+				return diffCluster(cmd.Context(), sess, o.output)
+			case !given:
+				return exit.Usagef("diff needs a manifest, or --cluster")
 			}
 			err := runPlan(cmd.Context(), sess, o, args)
 			code := (*exit.CodeError)(nil)
@@ -53,5 +62,10 @@ func NewDiff(sess *session.Session) *cobra.Command {
 	cmd.Flags().StringVarP(&o.Labels, "selector", "l", "",
 		"Only objects with these labels, for example app=web,tier!=db")
 	o.RegisterSets(cmd.Flags())
+	cmd.Flags().BoolVar(&cluster, "cluster", false, "Compare the pods of this node with those of the API server")
+	cmd.Flags().VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
+	for _, other := range []string{"selector", "set"} {
+		cmd.MarkFlagsMutuallyExclusive("cluster", other)
+	}
 	return cmd
 }

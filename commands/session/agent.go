@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -44,6 +46,41 @@ func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 		pods[status.Pods[i].UID] = &status.Pods[i]
 	}
 	return pods
+}
+
+// Newest returns pods with the newest versions of those that the API server owns. The stored version of such a pod is the
+// one that was applied last. Without an agent, or if the API server cannot be reached, the stored version stays.
+func (s *Session) Newest(ctx context.Context, pods []*podspec.Desired) []*podspec.Desired {
+	stored := func(d *podspec.Desired) bool { return d.Stored && d.FromCluster() }
+	if !slices.ContainsFunc(pods, stored) {
+		return pods
+	}
+	kept := s.AgentPods(ctx)
+	outdated := func(d *podspec.Desired) bool {
+		p := kept[d.Pod.UID]
+		return stored(d) && p != nil && p.Generation > d.Pod.Generation
+	}
+	if !slices.ContainsFunc(pods, outdated) {
+		return pods
+	}
+	remote, err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.ClusterPods(ctx)
+	if err != nil {
+		s.IO.NoteOnce("note: %s", s.ErrorText(err))
+		return pods
+	}
+	newest := slices.Clone(pods)
+	for i, d := range pods {
+		at := slices.IndexFunc(remote.Items, func(pod v1.Pod) bool { return pod.UID == d.Pod.UID })
+		if at < 0 || !outdated(d) {
+			continue
+		}
+		if loaded, err := load.FromAPI(&remote.Items[at]); err == nil {
+			newest[i] = loaded
+		} else {
+			s.IO.NoteOnce("note: %s", s.ErrorText(err))
+		}
+	}
+	return newest
 }
 
 // AgentKeepsApplied reports whether an agent runs that keeps pods applied by hand.

@@ -69,11 +69,25 @@ func (v *Plan) Write(p *plan.Plan) error {
 
 func (v *Plan) header(p *plan.Plan) string {
 	runtime := strings.TrimSpace(p.Runtime.Name + " " + strings.TrimPrefix(p.Runtime.Version, "v"))
-	parts := []string{"Pod " + p.Pod.String(), runtime}
+	parts := append([]string{"Pod " + p.Pod.String()}, originParts(p)...)
+	parts = append(parts, runtime)
 	if p.SandboxID != "" && !p.CreateSandbox {
 		parts = append(parts, "sandbox "+model.ShortID(p.SandboxID)+sandboxIPs(p))
 	}
 	return v.Colors.Bold(terminal.PrintableLine(strings.Join(parts, " · ")))
+}
+
+// originParts describes a pod of the API server in the terms of its object.
+func originParts(p *plan.Plan) []string {
+	o := p.Origin
+	if o == nil {
+		return nil
+	}
+	generation := fmt.Sprintf("generation %d", o.Generation)
+	if o.ObservedGeneration != 0 && o.ObservedGeneration != o.Generation {
+		generation = fmt.Sprintf("generation %d -> %d", o.ObservedGeneration, o.Generation)
+	}
+	return []string{"source " + o.Source, "uid " + string(p.Pod.UID), generation}
 }
 
 // sandboxIPs returns the addresses of the sandbox that the plan keeps.

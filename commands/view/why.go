@@ -49,7 +49,7 @@ func headline(e *why.Explanation) string {
 	}
 	o := e.Object
 	parts = append(parts, o.Phase, "source "+cmp.Or(o.Source, table.NoValue))
-	if o.ObservedGeneration != 0 {
+	if o.Generation != 0 {
 		parts = append(parts, fmt.Sprintf("generation %d, observedGeneration %d", o.Generation, o.ObservedGeneration))
 	}
 	return strings.Join(parts, " · ")

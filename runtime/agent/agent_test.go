@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -258,10 +259,14 @@ func TestSlowPullsDoNotBlockOtherPods(t *testing.T) {
 	stop()
 }
 
-// withoutDevices is an agent whose daemon has no devices.
-type withoutDevices struct{ *Agent }
+// alone is an agent without the parts of its daemon: it has no devices and no cluster.
+type alone struct{ *Agent }
 
-func (withoutDevices) Devices() model.DeviceManager { return nil }
+func (alone) Devices() model.DeviceManager { return nil }
+
+func (alone) ClusterPods(context.Context) (*api.ClusterPods, error) {
+	return nil, errors.New("no cluster")
+}
 
 // TestSocket checks that the agent's socket serves its status.
 func TestSocket(t *testing.T) {
@@ -272,7 +277,7 @@ func TestSocket(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, socket, withoutDevices{a}) }()
+	go func() { served <- api.Serve(ctx, socket, alone{a}) }()
 	client := api.Client{Socket: socket}
 	c.updates <- []*podspec.Desired{l.manifest("one", "i:1")}
 	l.until("the pod is shown", func() bool {

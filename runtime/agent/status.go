@@ -93,6 +93,9 @@ func (a *Agent) podStatus(w *podworkers.State) api.Pod {
 	}
 	if d != nil {
 		p.Source, p.File = d.Owner, d.Source
+		if d.FromCluster() {
+			p.Generation = d.Pod.Generation
+		}
 	}
 	if w.WaitsFor != nil {
 		p.BlockedBy = string(w.WaitsFor.UID)

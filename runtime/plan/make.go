@@ -16,6 +16,7 @@ func Make(in *Input) *Plan {
 		APIVersion: model.APIVersion,
 		Kind:       "Plan",
 		Pod:        in.Pod,
+		Origin:     in.origin(),
 		Runtime:    RuntimeRef{Name: in.Observed.Runtime.Name, Version: in.Observed.Runtime.Version},
 		ObservedAt: in.Now,
 		Rejection:  in.Observed.Memory.Rejection,

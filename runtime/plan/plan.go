@@ -77,8 +77,10 @@ type Plan struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 
-	Pod     model.PodRef `json:"pod"`
-	Runtime RuntimeRef   `json:"runtime"`
+	Pod model.PodRef `json:"pod"`
+	// Origin is a pod of the API server in the terms of its object; nil for other pods.
+	Origin  *Origin    `json:"origin,omitempty"`
+	Runtime RuntimeRef `json:"runtime"`
 	// ObservedAt is the time the decisions were made for.
 	ObservedAt time.Time `json:"observedAt"`
 	// DesiredDigest and ObservedDigest identify the desired and the observed state. A saved plan is executed only while
@@ -142,6 +144,27 @@ type Plan struct {
 	Resumes bool `json:"-"`
 	// Basis is the input of the plan; only a saved plan has it.
 	Basis *Basis `json:"basis,omitempty"`
+}
+
+// Origin is the object of a pod in the API server.
+type Origin struct {
+	Source string `json:"source"`
+	// Generation is metadata.generation of the version that the plan is for, and ObservedGeneration that of the version
+	// that was applied last; zero without one.
+	Generation         int64 `json:"generation,omitempty"`
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// origin returns the object of a pod of the API server; nil for other pods.
+func (in *Input) origin() *Origin {
+	if in.Desired == nil || !in.Desired.FromCluster() {
+		return nil
+	}
+	o := &Origin{Source: podspec.OwnerAPI, Generation: in.Desired.Pod.Generation}
+	if applied := in.Observed.Memory.Applied; applied != nil && applied.Pod != nil {
+		o.ObservedGeneration = applied.Pod.Generation
+	}
+	return o
 }
 
 // Basis is the input of a plan: the desired state, without the values of Secrets, and the observed state.

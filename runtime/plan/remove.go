@@ -279,7 +279,10 @@ func (p *Plan) end(in *Input) {
 	p.Steps = l.steps
 	if !p.Pending() {
 		p.WaitingFor = []string{"the removal of the pod at its source"}
+		return
 	}
+	left := p.End.At.Add(model.Seconds(p.End.GracePeriodSeconds)).Sub(in.Now)
+	p.Notes = []string{fmt.Sprintf("deletion: %.0f s of %d s left", max(left.Seconds(), 0), p.End.GracePeriodSeconds)}
 }
 
 // endGrace returns the time in seconds that the pass gives the pod to end: at least one second (kubelet:

@@ -149,6 +149,9 @@ func (x *explainer) object() *Object {
 	if x.fromCluster() {
 		o.Source, o.ObservedGeneration = podspec.OwnerAPI, x.Desired.Pod.Generation
 		o.Generation = o.ObservedGeneration
+		if x.Agent != nil {
+			o.Generation = max(o.Generation, x.Agent.Generation)
+		}
 	}
 	if at := x.Status.DeletionTimestamp; at != nil {
 		o.DeletionTimestamp = &at.Time

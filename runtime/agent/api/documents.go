@@ -94,6 +94,8 @@ type Pod struct {
 	Source string `json:"source,omitempty"`
 	// File is the manifest of the pod.
 	File string `json:"file,omitempty"`
+	// Generation is metadata.generation of the newest version of a pod of the API server; zero for other pods.
+	Generation int64 `json:"generation,omitempty"`
 	// CurrentPass is the running pass: sync, end, terminate, stop or evict. It is empty if there is none.
 	CurrentPass string `json:"currentPass,omitempty"`
 	// Deleting reports whether the pod is being deleted, here or by its source.

@@ -30,6 +30,8 @@ type Backend interface {
 	Status(ctx context.Context) (*Status, error)
 	// Pods returns the pods that the agent keeps, with their status.
 	Pods(ctx context.Context) (*v1.PodList, error)
+	// ClusterPods returns the pods of the node in the API server.
+	ClusterPods(ctx context.Context) (*ClusterPods, error)
 	// Metrics serves the metrics of the agent.
 	Metrics() *metrics.Metrics
 	// Devices returns the manager of devices.
@@ -170,10 +172,11 @@ func handler(b Backend) http.Handler {
 		answerReady(w, notReady(r.Context(), b))
 	})
 	for request, ask := range map[string]func(context.Context) (any, error){
-		"GET /pods":    func(ctx context.Context) (any, error) { return b.Pods(ctx) },
-		"GET /status":  func(ctx context.Context) (any, error) { return b.Status(ctx) },
-		"POST /look":   func(ctx context.Context) (any, error) { return struct{}{}, b.ReadWorkloads(ctx) },
-		"POST /reload": func(ctx context.Context) (any, error) { return b.Reload(ctx) },
+		"GET /pods":         func(ctx context.Context) (any, error) { return b.Pods(ctx) },
+		"GET /cluster/pods": func(ctx context.Context) (any, error) { return b.ClusterPods(ctx) },
+		"GET /status":       func(ctx context.Context) (any, error) { return b.Status(ctx) },
+		"POST /look":        func(ctx context.Context) (any, error) { return struct{}{}, b.ReadWorkloads(ctx) },
+		"POST /reload":      func(ctx context.Context) (any, error) { return b.Reload(ctx) },
 	} {
 		mux.HandleFunc(request, func(w http.ResponseWriter, r *http.Request) {
 			document, err := ask(r.Context())

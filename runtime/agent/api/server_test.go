@@ -27,7 +27,10 @@ func (backend) Status(context.Context) (*Status, error) {
 func (backend) Devices() model.DeviceManager              { return nil }
 func (backend) Healthy() error                            { return nil }
 func (backend) Reload(context.Context) (*Reloaded, error) { return nil, errors.New("reloaded") }
-func (backend) ReadWorkloads(context.Context) error       { return errors.New("looked") }
+func (backend) ClusterPods(context.Context) (*ClusterPods, error) {
+	return nil, errors.New("no cluster")
+}
+func (backend) ReadWorkloads(context.Context) error { return errors.New("looked") }
 func (backend) Pods(context.Context) (*v1.PodList, error) {
 	return &v1.PodList{Items: make([]v1.Pod, 1)}, nil
 }
@@ -49,6 +52,7 @@ func TestSocketPermissions(t *testing.T) {
 		{"GET", "/readyz", 503, 503, "details"},
 		{"GET", "/status", 200, 404, "details"},
 		{"GET", "/pods", 200, 404, `"items":[`},
+		{"GET", "/cluster/pods", 500, 404, "no cluster"},
 		{"POST", "/reload", 500, 404, "reloaded"},
 		{"POST", "/metrics", 405, 405, ""},
 	} {

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -143,6 +144,8 @@ type Cluster interface {
 	Describe(s *api.Status)
 	// AwaitStatuses returns when the API server has the statuses of all pods, or soon if it does not respond.
 	AwaitStatuses(ctx context.Context)
+	// Pods returns the pods of the node in the API server. It makes a request.
+	Pods(ctx context.Context) *api.ClusterPods
 	// Run does the work of a node until the context ends: the Node object, the statuses of pods, and the node's server.
 	// It then sends the last statuses, for at most 1 s. Until it returns, the agent answers. An unreachable API server
 	// is not an error.
@@ -200,6 +203,17 @@ func (d *daemon) runCluster(ctx context.Context) (leave func()) {
 		cancel()
 		<-ended
 	}
+}
+
+// errNoCluster is the error of requests about a cluster to an agent without one.
+var errNoCluster = errors.New("the agent is not a node of a cluster: start it with --kubeconfig")
+
+// ClusterPods returns the pods of the node in the API server.
+func (d *daemon) ClusterPods(ctx context.Context) (*api.ClusterPods, error) {
+	if d.cluster == nil {
+		return nil, errNoCluster
+	}
+	return d.cluster.Pods(ctx), nil
 }
 
 // Status returns the status of the agent with its devices, and with that of the node in a cluster.

@@ -41,9 +41,12 @@ type cluster struct {
 type source struct{ *cluster }
 
 func (c *cluster) Source() sources.Source { return source{c} }
-func (source) Name() string               { return podspec.OwnerAPI }
-func (source) Rules() sources.Rules       { return sources.Rules{UIDs: true} }
-func (source) Ended(model.PodRef)         {}
+
+func (*cluster) Pods(context.Context) *api.ClusterPods { return nil }
+
+func (source) Name() string         { return podspec.OwnerAPI }
+func (source) Rules() sources.Rules { return sources.Rules{UIDs: true} }
+func (source) Ended(model.PodRef)   {}
 
 func (s source) Run(ctx context.Context, _ <-chan chan struct{}, notify func(sources.Update)) {
 	defer close(s.leaving)

@@ -38,6 +38,8 @@ import (
 // node is an agent's membership in a cluster.
 type node struct {
 	*daemon.ClusterSettings
+	remotePods
+
 	member *daemon.Member
 
 	client     *cluster.Client
@@ -121,6 +123,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	m.Engine.Observer.Conditions = func(_ context.Context, uid types.UID) []v1.PodCondition {
 		return conditionsOf(n.source.Get(uid))
 	}
+	n.remotePods = remotePods{n.NodeName, n.guard, n.source, n.statuses, n.mirrors, m.Now}
 	if err = n.writeIdentity(); err != nil {
 		return nil, err
 	}

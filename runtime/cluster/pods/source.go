@@ -7,11 +7,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/sources"
+	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -77,6 +79,35 @@ func (s *Source) Get(uid types.UID) *v1.Pod {
 		return e.pod
 	}
 	return nil
+}
+
+// All returns the copies of all pods of this node, which must not be changed.
+func (s *Source) All() (pods []*v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.copies.sorted() {
+		pods = append(pods, e.pod)
+	}
+	return pods
+}
+
+// List requests the pods of this node from the API server. It changes no copy.
+func (s *Source) List(ctx context.Context) ([]*v1.Pod, error) {
+	request := s.settings.Client.Get().Resource("pods").
+		Param("fieldSelector", fields.OneTermEqualSelector("spec.nodeName", s.settings.Node).String())
+	list, err := apiclient.Do[v1.PodList](ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	var pods []*v1.Pod
+	for i := range list.Items {
+		// A server that ignores the selector returns pods of other nodes.
+		if pod := &list.Items[i]; pod.Spec.NodeName == s.settings.Node {
+			pod.ManagedFields = nil
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
 }
 
 // Mirrors returns the mirror pods of this node, which must not be changed. The source does not provide them.

@@ -428,3 +428,28 @@ func TestForcedDeletion(t *testing.T) {
 		t.Errorf("without a record: ending %v, gone %v", u.Ending, c.gone)
 	}
 }
+
+// TestList checks that a list for a user has the pods of this node as the API server has them now, and changes no copy.
+func TestList(t *testing.T) {
+	own, other := v1.Pod{}, v1.Pod{}
+	own.Namespace, own.Name, own.UID, own.Spec.NodeName = "a", "web", "u", "n"
+	own.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
+	other.Namespace, other.Name, other.UID, other.Spec.NodeName = "a", "other", "v", "m"
+	s := newServer(t, own, other)
+	set, err := apiclient.New(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := New(Settings{Client: set.Core, Node: "n"})
+	list, err := source.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].UID != "u" || list[0].ManagedFields != nil || source.Listed() || source.All() != nil {
+		t.Errorf("%v, %v", list, err)
+	}
+	if !slices.Equal(s.selector, []string{"spec.nodeName=n"}) {
+		t.Errorf("the selector is %q", s.selector)
+	}
+	s.Close()
+	if _, err = source.List(t.Context()); err == nil {
+		t.Error("without a server, there is no error")
+	}
+}

@@ -248,16 +248,17 @@ func (l *loop) fail(e *entry, err error) {
 
 // summarize updates the summary.
 func (l *loop) summarize() {
-	pending, failure, listed := 0, "", l.Copies.Listed()
-	for _, e := range l.pods {
+	failure, listed := "", l.Copies.Listed()
+	var unsent []types.UID
+	for uid, e := range l.pods {
 		if e.check || e.busy || (e.unwatched && !listed) {
-			pending++
+			unsent = append(unsent, uid)
 			failure = max(failure, e.failures.Last())
 		}
 	}
 	l.mu.Lock()
-	l.summary.Pending, l.summary.Failure = pending, failure
-	l.summary.Settled = pending == 0 && !l.observing && len(l.dirty)+len(l.missed) == 0
+	l.summary.Pending, l.summary.Unsent, l.summary.Failure = len(unsent), unsent, failure
+	l.summary.Settled = len(unsent) == 0 && !l.observing && len(l.dirty)+len(l.missed) == 0
 	l.mu.Unlock()
 }
 

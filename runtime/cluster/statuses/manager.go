@@ -84,6 +84,8 @@ type Summary struct {
 	Settled bool
 	// LastSent is the time of the last successful request; zero before the first.
 	LastSent time.Time
+	// Unsent are the uids of these pods.
+	Unsent []types.UID
 	// Failure is the last failure of a request for a pending pod; empty if there is none.
 	Failure string
 }
@@ -125,6 +127,9 @@ func (m *Manager) Summary() Summary {
 	s.Settled = s.Settled && len(m.marked)+len(m.changed) == 0 && !m.woken
 	return s
 }
+
+// Unsent returns the uids of the pods whose newest status the API may not have.
+func (m *Manager) Unsent() []types.UID { return m.Summary().Unsent }
 
 func (m *Manager) note(change func()) {
 	m.mu.Lock()

@@ -324,7 +324,7 @@ func TestUnreachableForMinutes(t *testing.T) {
 		if tries := len(c.log()); tries < 20 || tries > 32 {
 			t.Errorf("%d tries in ten minutes", tries)
 		}
-		if s := c.Summary(); s.Pending != 1 || s.Failure == "" {
+		if s := c.Summary(); s.Pending != 1 || len(c.Unsent()) != 1 || s.Failure == "" {
 			t.Errorf("the summary is %+v", s)
 		}
 		if lines := strings.Count(c.logs.String(), "\n"); lines > 2 {
@@ -643,7 +643,7 @@ func TestWaitsForTheList(t *testing.T) {
 		c.becomes(running)
 		c.passes(time.Minute)
 		c.expect("not listed")
-		if s := c.Summary(); s.Pending != 1 {
+		if s := c.Summary(); s.Pending != 1 || len(s.Unsent) != 1 {
 			t.Errorf("%d pending", s.Pending)
 		}
 		c.set(func() { c.unlisted = false; c.watched["u1"] = copied })

@@ -1,0 +1,87 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/commands/selection"
+	"github.com/podctl/podctl/commands/session"
+	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/view"
+	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/state"
+	"github.com/podctl/podctl/runtime/why"
+)
+
+// diffCluster compares the pods of this node with those of the API server, which the agent knows.
+func diffCluster(ctx context.Context, sess *session.Session, output string) error {
+	client := api.Client{Socket: sess.Flags.Layout().AgentSocket()}
+	// The API server is read first: a pod that it gets in between is then not reported as missing here.
+	remote, err := client.ClusterPods(ctx)
+	if err != nil {
+		return err
+	}
+	if remote.Stale != "" {
+		at := "never"
+		if !remote.ListedAt.IsZero() {
+			at = remote.ListedAt.Local().Format(time.DateTime)
+		}
+		sess.IO.Note("note: the API server did not return the pods: %s; the watched pods are shown, listed %s",
+			remote.Stale, at)
+	}
+	locals, unreadable, err := localPods(ctx, sess)
+	if err != nil {
+		return err
+	}
+	found := why.Compare(sess.IO.Now(), locals, remote, load.FromAPI)
+	switch {
+	case terminal.IsDocument(output):
+		err = terminal.WriteDocument(sess.IO.Out, output, view.List("ClusterDifferenceList", found))
+	case len(found) == 0:
+		sess.IO.Print("No differences: this node has the pods of the API server.")
+	default:
+		err = view.WriteDifferences(sess.IO.Out, found)
+	}
+	switch {
+	case err != nil || unreadable != nil:
+		return errors.Join(err, unreadable)
+	case len(found) > 0:
+		return exit.With(differs)
+	}
+	return nil
+}
+
+// localPods returns the pods of the API server on this node, and the pods of other sources that the agent keeps.
+func localPods(ctx context.Context, sess *session.Session) (locals []why.Local, unreadable, err error) {
+	applied, errs, err := state.Applied(sess.Flags.Layout())
+	if err != nil {
+		return nil, nil, err
+	}
+	engine, err := sess.Engine()
+	if err != nil {
+		return nil, nil, err
+	}
+	kept := sess.AgentPods(ctx)
+	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool {
+		return kept[p.Desired.Pod.UID] == nil && !p.Desired.FromCluster()
+	})
+	for _, p := range applied {
+		locals = append(locals, why.Local{Desired: p.Desired, Ends: p.Checkpoint.Leaving() != nil})
+	}
+	pods, unknown := engine.Lister.List(ctx, selection.DesiredOf(applied))
+	status := map[types.UID]*v1.Pod{}
+	for _, pod := range pods {
+		status[pod.UID] = pod
+	}
+	for i := range locals {
+		locals[i].Status = status[locals[i].Desired.Pod.UID]
+	}
+	return locals, errors.Join(append(errs, unknown)...), nil
+}

@@ -1,0 +1,35 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ClusterPods are the pods of a node in the API server.
+type ClusterPods struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	// Node is the name of the Node.
+	Node string `json:"node"`
+	// Stale is why the API server did not return the pods. Items are then those that the watch has returned; empty
+	// otherwise.
+	Stale string `json:"stale,omitempty"`
+	// ListedAt is when the API server returned a list last.
+	ListedAt time.Time `json:"listedAt,omitzero"`
+	Items    []v1.Pod  `json:"items"`
+	// Unsent are the uids, in the API, of the pods whose newest status the API may not have.
+	Unsent []types.UID `json:"unsent,omitempty"`
+	// MirrorHashes are the hashes of the manifests of pods of other sources, by the uids of these pods. A mirror pod
+	// has the hash of the version that it shows.
+	MirrorHashes map[types.UID]string `json:"mirrorHashes,omitempty"`
+}
+
+// ClusterPods returns the pods of the node in the API server. An agent that is not a node of a cluster returns an error.
+func (c Client) ClusterPods(ctx context.Context) (*ClusterPods, error) {
+	var pods ClusterPods
+	return &pods, c.call(ctx, http.MethodGet, "/cluster/pods", &pods)
+}
