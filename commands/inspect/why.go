@@ -141,7 +141,8 @@ func gather(ctx context.Context, sess *session.Session, in *why.Input, d *podspe
 	status, _ := sess.AgentStatus(ctx)
 	in.Agent, in.AgentRuns = agentPod(status, in.Pod), status != nil
 	// The agent waits between pulls, commands do not.
-	in.Plan, err = r.plan(ctx, sess.Newest(ctx, []*podspec.Desired{d})[0], in.Status, plan.Options{PullBackoff: in.Agent != nil})
+	newest := sess.Newest(ctx, []*podspec.Desired{d})[0]
+	in.Plan, err = r.plan(ctx, newest, in.Status, plan.Options{PullBackoff: in.Agent != nil})
 	if err != nil {
 		in.PlanError = sess.ErrorText(err)
 	}

@@ -25,8 +25,8 @@ func NewDiff(sess *session.Session) *cobra.Command {
 		Short: "Show the plan for manifests, or the differences between a node and its cluster",
 		Long: "Show the plan for manifests, and exit with 1 if something would change.\n" +
 			"\n" +
-			"With --cluster, compare the pods of this node with those of the API server: pods that only one of them has, " +
-			"other\nversions, statuses that were not sent yet, and deletions. The agent of the node must run." +
+			"With --cluster, compare the pods of this node with those of the API server: pods that only one of them " +
+			"has,\nother versions, statuses that were not sent yet, and deletions. The agent of the node must run." +
 			flags.ExitCodes(
 				"0 no differences",
 				"1 something would change, or is held or pending",

@@ -48,8 +48,8 @@ func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 	return pods
 }
 
-// Newest returns pods with the newest versions of those that the API server owns. The stored version of such a pod is the
-// one that was applied last. Without an agent, or if the API server cannot be reached, the stored version stays.
+// Newest returns pods with the newest versions of those that the API server owns. The stored version of such a pod is
+// the one that was applied last. Without an agent, or if the API server cannot be reached, the stored version stays.
 func (s *Session) Newest(ctx context.Context, pods []*podspec.Desired) []*podspec.Desired {
 	stored := func(d *podspec.Desired) bool { return d.Stored && d.FromCluster() }
 	if !slices.ContainsFunc(pods, stored) {

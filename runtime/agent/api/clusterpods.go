@@ -28,7 +28,7 @@ type ClusterPods struct {
 	MirrorHashes map[types.UID]string `json:"mirrorHashes,omitempty"`
 }
 
-// ClusterPods returns the pods of the node in the API server. An agent that is not a node of a cluster returns an error.
+// ClusterPods returns the pods of the node in the API server. The error of an agent that is not a node says so.
 func (c Client) ClusterPods(ctx context.Context) (*ClusterPods, error) {
 	var pods ClusterPods
 	return &pods, c.call(ctx, http.MethodGet, "/cluster/pods", &pods)
