@@ -3,7 +3,7 @@ package view
 import (
 	"io"
 
-	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/commands/table"
 	"github.com/podctl/podctl/runtime/why"
 )
 
@@ -14,5 +14,5 @@ func WriteDifferences(out io.Writer, list []why.Difference) error {
 		d := &list[i]
 		rows = append(rows, []string{d.Pod.Namespace, d.Pod.Name, string(d.Pod.UID), string(d.Kind), d.Message})
 	}
-	return terminal.Table(out, []string{"NAMESPACE", "NAME", "UID", "DIFFERENCE", "DETAILS"}, rows)
+	return table.Write(out, []string{"NAMESPACE", "NAME", "UID", "DIFFERENCE", "DETAILS"}, rows)
 }

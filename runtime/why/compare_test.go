@@ -52,17 +52,32 @@ func TestCompare(t *testing.T) {
 		set   func(*pair)
 		want  string
 	}{
-		"the same":        {owner: podspec.OwnerAPI, set: func(*pair) {}},
-		"the same mirror": {set: func(*pair) {}},
-		"only here":       {podspec.OwnerAPI, func(p *pair) { p.alone = true }, "OnlyHere: the API server has no pod with this uid"},
-		"a replacement": {podspec.OwnerAPI, func(p *pair) { p.remote.UID, p.remote.Status.Phase = "v", v1.PodSucceeded },
-			"OnlyHere: the API server has no pod with this uid, but one with this name and the uid v"},
-		"no mirror":                {"", func(p *pair) { p.alone = true }, "OnlyHere: the API server has no mirror pod for it"},
-		"ends here, gone there":    {podspec.OwnerAPI, func(p *pair) { p.alone, p.local.Ends = true, true }, "DeletionPending: the object is gone; the pod ends here"},
-		"ends here":                {podspec.OwnerAPI, func(p *pair) { p.local.Ends = true }, "DeletionPending: the pod ends here; the API server does not delete it"},
-		"only there":               {podspec.OwnerAPI, func(p *pair) { p.absent = true }, "OnlyThere: this node has no record of the pod"},
-		"ended there":              {podspec.OwnerAPI, func(p *pair) { p.absent, p.remote.Status.Phase = true, v1.PodFailed }, ""},
-		"only the mirror is there": {"", func(p *pair) { p.absent = true }, "OnlyThere: a mirror pod without a pod on this node"},
+		"the same":        {podspec.OwnerAPI, func(*pair) {}, ""},
+		"the same mirror": {"", func(*pair) {}, ""},
+		"only here": {podspec.OwnerAPI, func(p *pair) {
+			p.alone = true
+		}, "OnlyHere: the API server has no pod with this uid"},
+		"a replacement": {podspec.OwnerAPI, func(p *pair) {
+			p.remote.UID, p.remote.Status.Phase = "v", v1.PodSucceeded
+		}, "OnlyHere: the API server has no pod with this uid, but one with this name and the uid v"},
+		"no mirror": {"", func(p *pair) {
+			p.alone = true
+		}, "OnlyHere: the API server has no mirror pod for it"},
+		"ends here, gone there": {podspec.OwnerAPI, func(p *pair) {
+			p.alone, p.local.Ends = true, true
+		}, "DeletionPending: the object is gone; the pod ends here"},
+		"ends here": {podspec.OwnerAPI, func(p *pair) {
+			p.local.Ends = true
+		}, "DeletionPending: the pod ends here; the API server does not delete it"},
+		"only there": {podspec.OwnerAPI, func(p *pair) {
+			p.absent = true
+		}, "OnlyThere: this node has no record of the pod"},
+		"ended there": {podspec.OwnerAPI, func(p *pair) {
+			p.absent, p.remote.Status.Phase = true, v1.PodFailed
+		}, ""},
+		"only the mirror is there": {"", func(p *pair) {
+			p.absent = true
+		}, "OnlyThere: a mirror pod without a pod on this node"},
 		"deleted there": {podspec.OwnerAPI, func(p *pair) {
 			p.remote.DeletionTimestamp, p.remote.DeletionGracePeriodSeconds, p.remote.Generation = &now, new(int64(30)), 4
 		}, "DeletionPending: the API server deletes the pod: 17 s of 30 s are left"},
@@ -77,16 +92,24 @@ func TestCompare(t *testing.T) {
 		"generation": {podspec.OwnerAPI, func(p *pair) {
 			p.remote.Generation, p.remote.Spec.Containers[0].Image = 4, "i:2"
 		}, "OtherVersion: generation 3 here, 4 in the API server: spec.containers[a].image: i:1 -> i:2"},
-		"labels": {podspec.OwnerAPI, func(p *pair) { p.remote.Labels = map[string]string{"x": "y"} }, "OtherVersion: generation 3: metadata.labels.x: + y"},
-		"too large": {podspec.OwnerAPI, func(p *pair) { p.remote.Name = "bad" }, "OtherVersion: podctl cannot use the newest version: bad"},
-		"an earlier mirror": {"", func(p *pair) { p.hash = "other" }, "OtherVersion: the mirror pod shows an earlier version"},
+		"labels": {podspec.OwnerAPI, func(p *pair) {
+			p.remote.Labels = map[string]string{"x": "y"}
+		}, "OtherVersion: generation 3: metadata.labels.x: + y"},
+		"too large": {podspec.OwnerAPI, func(p *pair) {
+			p.remote.Name = "bad"
+		}, "OtherVersion: podctl cannot use the newest version: bad"},
+		"an earlier mirror": {"", func(p *pair) {
+			p.hash = "other"
+		}, "OtherVersion: the mirror pod shows an earlier version"},
 		"pending": {podspec.OwnerAPI, func(p *pair) {
 			p.unsent, p.remote.Status.Phase = true, v1.PodPending
 		}, "StatusNotSent: the newest status was not sent yet: Running, 0 of 0 ready, 0 restarts here, Pending, 0 of 0 ready, 0 restarts in the API server"},
 		"status of a mirror": {"", func(p *pair) {
 			p.remote.Status.ContainerStatuses = []v1.ContainerStatus{{Ready: true, RestartCount: 2}}
 		}, "OtherStatus: the status differs: Running, 0 of 0 ready, 0 restarts here, Running, 1 of 1 ready, 2 restarts in the API server"},
-		"unknown here": {podspec.OwnerAPI, func(p *pair) { p.local.Status, p.remote.Status.Phase = nil, v1.PodPending }, ""},
+		"unknown here": {podspec.OwnerAPI, func(p *pair) {
+			p.local.Status, p.remote.Status.Phase = nil, v1.PodPending
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, c.owner)
