@@ -57,7 +57,16 @@ func testEvents(t *testing.T, m *machine) {
 			t.Errorf("%q is missing in\n%s", want, describe)
 		}
 	}
-	if strings.Contains(events, "hush-hush") {
+	why := m.must(t, "why", "eventful").stdout
+	for _, want := range []string{
+		"crash: Waiting", "CrashLoopBackOff: back-off", "ErrImageNeverPull", "restart (attempt", "Exited: exited 3", "Unhealthy",
+		"next pass: podctl apply makes it",
+	} {
+		if !strings.Contains(why, want) {
+			t.Errorf("%q is missing in\n%s", want, why)
+		}
+	}
+	if strings.Contains(events+why, "hush-hush") {
 		t.Errorf("a secret is in\n%s", events)
 	}
 	timeline := m.must(t, "describe", "--timeline", "eventful").stdout

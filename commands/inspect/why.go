@@ -141,7 +141,7 @@ func gather(ctx context.Context, sess *session.Session, in *why.Input, d *podspe
 	status, _ := sess.AgentStatus(ctx)
 	in.Agent, in.AgentRuns = agentPod(status, in.Pod), status != nil
 	// The agent waits between pulls, commands do not.
-	newest := sess.Newest(ctx, []*podspec.Desired{d})[0]
+	newest := session.Newest(ctx, sess, []*podspec.Desired{d})[0]
 	in.Plan, err = r.plan(ctx, newest, in.Status, plan.Options{PullBackoff: in.Agent != nil})
 	if err != nil {
 		in.PlanError = sess.ErrorText(err)

@@ -175,7 +175,7 @@ func (o *planOptions) plan(ctx context.Context, sess *session.Session, observed 
 	}
 	var edited, reverted map[model.PodRef]string
 	if observed.Engine != nil {
-		observed.Pods = sess.Newest(ctx, observed.Pods)
+		observed.Pods = session.Newest(ctx, sess, observed.Pods)
 		reverted = o.reverted(ctx, sess, observed.Pods)
 		edited = sourceChanges(ctx, sess.Objects(), observed.Pods, func(file, change string, read bool) string {
 			if !read {

@@ -50,7 +50,7 @@ func (s *Session) AgentPods(ctx context.Context) map[types.UID]*api.Pod {
 
 // Newest returns pods with the newest versions of those that the API server owns. The stored version of such a pod is
 // the one that was applied last. Without an agent, or if the API server cannot be reached, the stored version stays.
-func (s *Session) Newest(ctx context.Context, pods []*podspec.Desired) []*podspec.Desired {
+func Newest(ctx context.Context, s *Session, pods []*podspec.Desired) []*podspec.Desired {
 	stored := func(d *podspec.Desired) bool { return d.Stored && d.FromCluster() }
 	if !slices.ContainsFunc(pods, stored) {
 		return pods
