@@ -123,11 +123,16 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	m.Engine.Observer.Conditions = func(_ context.Context, uid types.UID) []v1.PodCondition {
 		return conditionsOf(n.source.Get(uid))
 	}
-	n.remotePods = remotePods{n.NodeName, n.guard, n.source, n.statuses, n.mirrors, m.Now}
-	if err = n.writeIdentity(); err != nil {
-		return nil, err
+	return n, finishJoin(ctx, n)
+}
+
+// finishJoin does the last part of joining: it stores the identity of the node, and opens its ports.
+func finishJoin(ctx context.Context, n *node) error {
+	n.remotePods = remotePods{n.NodeName, n.guard, n.source, n.statuses, n.mirrors, n.member.Now}
+	if err := n.writeIdentity(); err != nil {
+		return err
 	}
-	return n, n.listen(ctx)
+	return n.listen(ctx)
 }
 
 // checkEvents returns nil if events can be sent now, and the reason otherwise.
