@@ -86,7 +86,8 @@ func callsOfStep(p *plan.Plan, s *plan.Step) []string {
 	case plan.PullImage:
 		calls = append(calls, "pull "+withLatest(s.Image))
 	case plan.CreateCgroup, plan.RemoveCgroup, plan.PrepareVolume, plan.UpdateVolume, plan.RemoveVolume, plan.CheckContainer,
-		plan.RemoveSandbox, plan.RemoveContainer, plan.UpdateContainer, plan.UpdatePod, plan.ArchiveLogs, plan.RotateLog:
+		plan.RemoveSandbox, plan.RemoveContainer, plan.UpdateContainer, plan.UpdatePod, plan.ArchiveLogs, plan.RotateLog,
+		plan.AllocateDevices:
 	}
 	return calls
 }

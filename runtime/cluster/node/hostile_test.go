@@ -108,6 +108,10 @@ func (h hostile) pod() *v1.Pod {
 	}
 	pod.Namespace, pod.Name, pod.UID = "a", "web", "0b5a1bd2-3c3e-4a4f-9d7b-2f6a8c1e0d11"
 	pod.Status.Phase = oneOf(h.rand, v1.PodPending, v1.PodRunning, v1.PodFailed, v1.PodSucceeded, "Odd")
+	if len(pod.Spec.Containers) == 0 {
+		pod.Spec.Containers = make([]v1.Container, 1)
+		h.fill(reflect.ValueOf(&pod.Spec.Containers[0]).Elem(), 2)
+	}
 	n := 0
 	name := func(to *string) {
 		*to = fmt.Sprintf("n%d", n)
