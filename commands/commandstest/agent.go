@@ -3,6 +3,7 @@ package commandstest
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -64,19 +65,22 @@ func (l *Lab) ServeStatus(status *api.Status) {
 	l.ServeNode(status, nil)
 }
 
-// ServeNode serves an agent with the given status and the given pods in the API server, until the test ends.
+// ServeNode serves an agent with the given status and the given pods in the API server, until the test ends or another
+// agent is served.
 func (l *Lab) ServeNode(status *api.Status, remote *api.ClusterPods) {
 	l.t.Helper()
+	l.stopAgent()
 	ctx, stop := context.WithCancel(l.t.Context())
 	ended := make(chan error)
 	socket := l.Path("state/agent.sock")
 	go func() { ended <- api.Serve(ctx, socket, &standIn{status, remote}) }()
-	l.t.Cleanup(func() {
+	l.stopAgent = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			l.t.Error(err)
 		}
 	})
+	l.t.Cleanup(l.stopAgent)
 	for {
 		if _, err := (api.Client{Socket: socket}).Reload(ctx); err == nil {
 			return

@@ -37,6 +37,8 @@ type Lab struct {
 	t    *testing.T
 	main Main
 	dir  string
+	// stopAgent stops the agent of ServeNode.
+	stopAgent func()
 }
 
 // NewLab returns a lab that is removed at the end of the test.
@@ -47,6 +49,7 @@ func NewLab(t *testing.T, main Main) *Lab {
 		t.Fatal(err)
 	}
 	l := &Lab{t: t, main: main, dir: dir, CgroupRoot: filepath.Base(dir), Clock: runtimetest.WallClock()}
+	l.stopAgent = func() {}
 	if l.Server, err = runtimetest.NewServer(t.Context(), l.Path("cri.sock"), l.Clock, "i:1", "i:2"); err != nil {
 		t.Fatal(err)
 	}
