@@ -53,6 +53,7 @@ func TestOutages(t *testing.T) {
 	o.create(t, "first")
 	t.Run("faults", o.testFaults)
 	t.Run("stopped", o.testStopped)
+	t.Run("reboot", o.testReboot)
 	t.Run("backup", o.testBackup)
 	t.Run("another_cluster", o.testAnotherCluster)
 }
