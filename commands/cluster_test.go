@@ -404,8 +404,8 @@ func TestDiffOfACluster(t *testing.T) {
 	remote.Status = pod.Status
 	pods := &api.ClusterPods{Node: "n", Items: []v1.Pod{remote}}
 	l.ServeNode(&api.Status{}, pods)
-	if code, stdout, _ := l.Call("diff", "--cluster"); code != 0 || !strings.Contains(stdout, "No differences") {
-		t.Errorf("the same: %d %s", code, stdout)
+	if code, printed, _ := l.Call("diff", "--cluster"); code != 0 || !strings.Contains(printed, "No differences") {
+		t.Errorf("the same: %d %s", code, printed)
 	}
 	pods.Items[0].Status.Phase, pods.Stale = v1.PodPending, "refused"
 	code, stdout, stderr := l.Call("diff", "--cluster")

@@ -1,5 +1,6 @@
-// Command podctl-node is podctl's agent with the code that makes it a node of a cluster. `podctl agent --kubeconfig FILE`
-// runs it. It is a program of its own so that no other command pays for the clients of an API server.
+// Command podctl-node is podctl's agent with the code that makes it a node of a cluster. The process of `podctl agent
+// --kubeconfig FILE` becomes this program. It is a program of its own so that no other command pays for the clients of
+// an API server.
 package main
 
 import (
