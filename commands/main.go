@@ -31,12 +31,12 @@ func Main(ctx context.Context, env *Env, args []string) int {
 	return p.run(ctx, p.root(), args) //nolint:contextcheck // as above
 }
 
-// NodeMain is Main of podctl-node, which has only the command agent, and can join a cluster. It replaces the process of
-// `podctl agent --kubeconfig FILE`. The other commands are left out because their code takes memory.
+// NodeMain is Main of podctl-node, which has only the commands agent and version, and can join a cluster. It replaces
+// the process of `podctl agent --kubeconfig FILE`. The other commands are left out because their code takes memory.
 func NodeMain(ctx context.Context, env *Env, args []string, join Join, leave Leave) int {
 	p := newProgram(env, join, leave) //nolint:contextcheck // as in Main
 	root := p.base()
-	root.AddCommand(p.agent)
+	root.AddCommand(p.agent, newVersion(p.sess)) //nolint:contextcheck // as in Main
 	return p.run(ctx, root, args)
 }
 
