@@ -132,7 +132,9 @@ func addAgnhost(t *testing.T, l *layer, bin, sources string) {
 	for _, name := range []string{"localhost.crt", "localhost.key"} {
 		l.copy(t, name, 0o644, filepath.Join(sources, "agnhost/porter", name))
 	}
+	// The shell of Debian's busybox-static runs its own nc, which lacks UDP, and not the one in /usr/bin.
 	l.programs(t, "bin", "bash")
+	l.link(t, "bin/sh", "bash")
 	l.programs(t, "usr/bin", "curl", "nc.openbsd")
 	l.link(t, "usr/bin/nc", "nc.openbsd")
 	user := "user-defined-in-image"
