@@ -42,21 +42,21 @@ func (x changes) afterPass(verb string) []string {
 
 func (x changes) afterEviction() []string {
 	if x.fromCluster() {
-		return []string{"it stays Failed until it is deleted: " + x.deleteCommand()}
+		return []string{x.deleteCommand() + "; until then it stays Failed"}
 	}
 	return []string{x.edit(), "podctl restart " + x.Pod.String()}
 }
 
 func (x changes) afterRejection() []string {
 	if x.fromCluster() {
-		return []string{"it stays Failed until it is deleted: " + x.deleteCommand()}
+		return []string{x.deleteCommand() + "; until then it stays Failed"}
 	}
 	return []string{x.edit(), "other settings of the node, such as --max-pods or --system-reserved"}
 }
 
 func (x changes) afterEnd() []string {
 	if x.fromCluster() {
-		return []string{"it never runs again; its controller creates another pod"}
+		return []string{"nothing: it never runs again, and its controller creates another pod"}
 	}
 	return []string{x.deleteCommand() + ", and then apply it again"}
 }

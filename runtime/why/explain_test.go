@@ -121,7 +121,7 @@ func TestCauses(t *testing.T) {
 			in.Memory.Rejection = &model.Rejection{Reason: "OutOfcpu", Message: "no cpu"}
 			in.Plan.Rejection = in.Memory.Rejection
 			in.Plan.Holds = []plan.Hold{{Reason: "OutOfcpu", Message: "no cpu", Admission: true}}
-		}, want: "|OutOfcpu: Pod was rejected: no cpu > it stays Failed until it is deleted: kubectl delete pod -n default web"},
+		}, want: "|OutOfcpu: Pod was rejected: no cpu > kubectl delete pod -n default web; until then it stays Failed"},
 		"refused edit": {set: func(in *why.Input) {
 			in.Plan.Holds = []plan.Hold{{Reason: "OutOfcpu", Message: "no cpu", Admission: true}}
 		}, want: "|OutOfcpu: no cpu > enough free resources on the node; podctl apply of an edited manifest"},
@@ -132,7 +132,7 @@ func TestCauses(t *testing.T) {
 		"finished": {owner: podspec.OwnerAPI, set: func(in *why.Input) {
 			in.Memory.Completion = &model.Completion{Phase: v1.PodSucceeded}
 			in.Status.Status.Phase = v1.PodSucceeded
-		}, want: "|Completed: the pod has finished: Succeeded > it never runs again; its controller creates another pod"},
+		}, want: "|Completed: the pod has finished: Succeeded > nothing: it never runs again, and its controller creates another pod"},
 		"deleting": {owner: podspec.OwnerAPI, set: func(in *why.Input) {
 			(&model.Deletion{At: noon.Add(-13 * time.Second), GracePeriodSeconds: 30}).Mark(in.Status)
 		}, want: "|Deleted: the pod is being deleted: 17 s of 30 s are left > " +
