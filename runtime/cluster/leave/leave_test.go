@@ -113,7 +113,7 @@ func (w *world) answer(r *http.Request) http.HandlerFunc {
 	switch {
 	case r.Method == http.MethodDelete && r.URL.Path == "/api/v1/nodes/n1" && !w.admin:
 		return apitest.Refusal(http.StatusForbidden, metav1.StatusReasonForbidden, 0)
-	case r.Method == http.MethodDelete && r.Header.Get("X-Agent") == "":
+	case r.Method == http.MethodDelete:
 		w.calls = append(w.calls, "DELETE "+r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:])
 		if !strings.Contains(r.URL.Path, "/pods/") {
 			return nil
@@ -126,19 +126,12 @@ func (w *world) answer(r *http.Request) http.HandlerFunc {
 	default:
 		w.calls = append(w.calls, "evict "+name)
 	}
-	p := w.Pod("a", name)
-	if p == nil {
+	if w.Pod("a", name) == nil {
 		return apitest.Refusal(http.StatusNotFound, metav1.StatusReasonNotFound, 0)
 	}
 	w.End("a", name, 5)
-	time.AfterFunc(5*time.Second, func() { w.end(p) })
+	time.AfterFunc(5*time.Second, func() { w.Remove("a", name) }) // as its agent does
 	return apitest.JSON(http.StatusCreated, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
-}
-
-// end deletes a pod as its agent does.
-func (w *world) end(p *v1.Pod) {
-	request := pathOf(w.leaver.Client.Core.Delete(), p).SetHeader("X-Agent", "1")
-	_ = remove(context.Background(), request, p.UID, new(int64))
 }
 
 func (w *world) called() string {
