@@ -255,7 +255,7 @@ func (l *crashLab) run(args []string) (code int, printed string) {
 	env := &commands.Env{
 		In: strings.NewReader(""), Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" },
 	}
-	code = commands.Main(l.t.Context(), env, l.args(args))
+	code = play(l.t.Context(), env, l.args(args))
 	return code, out.String()
 }
 
@@ -367,7 +367,8 @@ func timeless(line string) string {
 	return line
 }
 
-func (l *crashLab) records() []string {
+// listRuntime returns all sandboxes and containers.
+func (l *crashLab) listRuntime() ([]*runtimeapi.PodSandbox, []*runtimeapi.Container) {
 	l.t.Helper()
 	conn, err := grpc.NewClient("unix://"+l.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -383,11 +384,17 @@ func (l *crashLab) records() []string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	return sandboxes.GetItems(), containers.GetContainers()
+}
+
+func (l *crashLab) records() []string {
+	l.t.Helper()
+	sandboxes, containers := l.listRuntime()
 	var lines []string
-	for _, s := range sandboxes.GetItems() {
+	for _, s := range sandboxes {
 		lines = append(lines, fmt.Sprintf("sandbox of %s %s", s.GetMetadata().GetName(), s.GetState()))
 	}
-	for _, c := range containers.GetContainers() {
+	for _, c := range containers {
 		name := c.GetMetadata().GetName()
 		lines = append(lines, fmt.Sprintf("container %s of %s %s %s", name, c.GetLabels()["io.kubernetes.pod.name"],
 			c.GetState(), c.GetImage().GetImage()))

@@ -20,15 +20,15 @@ func TestMain(m *testing.M) {
 	runtimetest.BeTraced()
 	if os.Getenv(playEnv) != "" {
 		ctx, _ := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-		os.Exit(play(ctx, os.Args[1:])) //nolint:forbidigo // it is a main function
+		os.Exit(play(ctx, commands.System(), os.Args[1:])) //nolint:forbidigo // it is a main function
 	}
 	runtimetest.Main(m)
 }
 
-// play runs a command as podctl, or as podctl-node if it is an agent with a kubeconfig.
-func play(ctx context.Context, args []string) int {
+// play runs a command as podctl, or as podctl-node if it has a kubeconfig.
+func play(ctx context.Context, env *commands.Env, args []string) int {
 	if slices.Contains(args, "--kubeconfig") {
-		return commands.NodeMain(ctx, commands.System(), args, node.Join, node.Leave)
+		return commands.NodeMain(ctx, env, args, node.Join, node.Leave)
 	}
-	return commands.Main(ctx, commands.System(), args)
+	return commands.Main(ctx, env, args)
 }

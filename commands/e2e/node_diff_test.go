@@ -10,7 +10,7 @@ import (
 func TestNodeDiff(t *testing.T) {
 	l := newNodeLab(t)
 	defer l.close()
-	l.cluster.server.Put(apiPod(t, strings.ReplaceAll(secretPods, "NAME", "web")))
+	l.cluster.server.Put(plainPod(t, "web"))
 	l.start()
 	l.untilRunning("web")
 	l.until("there are no differences", func() bool {

@@ -48,9 +48,9 @@ type nodeFaults struct {
 
 // apiFault is the answer to one of the next requests: those with this method and resource, or any if they are empty.
 type apiFault struct {
-	name, method, resource string
-	nth                    int
-	answer                 http.HandlerFunc
+	method, resource string
+	nth              int
+	answer           http.HandlerFunc
 }
 
 const (
@@ -177,11 +177,11 @@ func (f *nodeFaults) refuse() {
 		"half": apitest.JSON(200, `{"kind":"Pod","apiVersion":"v1","metadata":{`), "killed": f.killing(),
 	}
 	names := slices.Sorted(maps.Keys(answers))
-	one := &apiFault{name: names[f.r.IntN(len(names))], nth: 1 + f.r.IntN(3)}
-	one.answer = answers[one.name]
+	name := names[f.r.IntN(len(names))]
+	one := &apiFault{answer: answers[name], nth: 1 + f.r.IntN(3)}
 	one.method = []string{"", http.MethodGet, http.MethodPatch, http.MethodDelete}[f.r.IntN(4)]
 	one.resource = []string{"", "/pods", "/nodes", "/leases/", "/events"}[f.r.IntN(5)]
-	f.note("%d. %s %s is answered by: %s", one.nth, one.method, one.resource, one.name)
+	f.note("%d. %s %s is answered by: %s", one.nth, one.method, one.resource, name)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.armed = append(f.armed, one)
@@ -242,7 +242,7 @@ func (f *nodeFaults) silence() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for range 2 {
-		f.armed = append(f.armed, &apiFault{name: "silence", method: http.MethodGet, resource: "/pods", answer: silent})
+		f.armed = append(f.armed, &apiFault{method: http.MethodGet, resource: "/pods", answer: silent})
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -114,30 +112,18 @@ func (r runningPod) differs(pod *v1.Pod) string {
 	return ""
 }
 
-// containers returns what runs of each pod.
+// containers returns the running containers and ready sandboxes of all pods.
 func (l *nodeLab) containers() map[types.UID]runningPod {
 	l.t.Helper()
-	conn, err := grpc.NewClient("unix://"+l.socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	defer conn.Close() //nolint:errcheck // it was only used for requests
-	cri, all := runtimeapi.NewRuntimeServiceClient(conn), map[types.UID]runningPod{}
-	sandboxes, err := cri.ListPodSandbox(l.t.Context(), &runtimeapi.ListPodSandboxRequest{})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for _, s := range sandboxes.GetItems() {
+	sandboxes, containers := l.listRuntime()
+	all := map[types.UID]runningPod{}
+	for _, s := range sandboxes {
 		uid, text := types.UID(s.GetMetadata().GetUid()), "sandbox "+s.GetId()
 		if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
 			all[uid] = append(all[uid], text)
 		}
 	}
-	containers, err := cri.ListContainers(l.t.Context(), &runtimeapi.ListContainersRequest{})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for _, c := range containers.GetContainers() {
+	for _, c := range containers {
 		if c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
 			uid := types.UID(c.GetLabels()["io.kubernetes.pod.uid"])
 			all[uid] = append(all[uid], fmt.Sprintf("%s %s %s", c.GetMetadata().GetName(),

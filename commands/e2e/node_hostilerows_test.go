@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -37,41 +36,34 @@ func up(depth int) string { return strings.Repeat("../", depth) + escaped }
 
 // hostileNames are pods with names that lead to other directories, belong to other pods, or are too long.
 func hostileNames() map[string]hostilePod {
-	all := map[string]hostilePod{
-		"uid-static":        {want: "Pending: is given twice", change: func(p *v1.Pod) { p.UID = staticUID }},
+	return map[string]hostilePod{
+		"uid-static": {want: "Pending: is given twice", change: func(p *v1.Pod) { p.UID = staticUID }},
+		"uid-good":   {want: "Log: its uid", change: func(p *v1.Pod) { p.UID = goodUID }},
+		"uid-path":   {want: "Failed: metadata.uid", change: func(p *v1.Pod) { p.UID = types.UID(up(3)) }},
+		"uid-lines":  {want: "Failed: metadata.uid", change: func(p *v1.Pod) { p.UID = "a\nb\x1b[31m" }},
+		"uid-long":   {want: "Failed: metadata.uid", change: func(p *v1.Pod) { p.UID = types.UID(strings.Repeat("a", 65)) }},
+		"uid-lock":   {want: "Failed: metadata.uid", change: func(p *v1.Pod) { p.UID = "_agent" }},
+		"name-path":  {want: "Log: metadata.name", change: func(p *v1.Pod) { p.Name = up(3) }},
+		"name-lines": {want: "Log: metadata.name", change: func(p *v1.Pod) { p.Name = "a\nb\x1b[31m" }},
+		"name-long":  {want: "Log: metadata.name", change: func(p *v1.Pod) { p.Name = strings.Repeat("a", 254) }},
+		"namespace":  {want: "Log: metadata.namespace", change: func(p *v1.Pod) { p.Namespace = up(1) }},
+		"container":  {want: "Failed: spec.containers[0].name", change: func(p *v1.Pod) { p.Spec.Containers[0].Name = up(5) }},
+		"same-container": {want: "Failed: spec.containers[1].name", change: func(p *v1.Pod) {
+			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
+		}},
+		"ephemeral": {want: "Failed: spec.ephemeralContainers[0].name", change: func(p *v1.Pod) {
+			p.Spec.EphemeralContainers = make([]v1.EphemeralContainer, 1)
+			p.Spec.EphemeralContainers[0].Name = up(2)
+		}},
+		"volume": {want: "Failed: spec.volumes[0].name", change: func(p *v1.Pod) {
+			p.Spec.Volumes = []v1.Volume{{Name: up(5)}}
+		}},
+		"same-volume": {want: "Failed: spec.volumes[1].name", change: func(p *v1.Pod) {
+			p.Spec.Volumes = []v1.Volume{{Name: "v"}, {Name: "v"}}
+		}},
 		"static-annotation": {want: "Running", yaml: "metadata: {annotations: {kubernetes.io/config.source: file}}"},
 		"mirror":            {want: "Gone", yaml: "metadata: {annotations: {kubernetes.io/config.mirror: x}}"},
 	}
-	for want, change := range map[string]func(*v1.Pod){
-		"Failed: metadata.uid: path":  func(p *v1.Pod) { p.UID = types.UID(up(3)) },
-		"Failed: metadata.uid: lines": func(p *v1.Pod) { p.UID = "a\nb\x1b[31m" },
-		"Failed: metadata.uid: long":  func(p *v1.Pod) { p.UID = types.UID(strings.Repeat("a", 65)) },
-		"Failed: metadata.uid: lock":  func(p *v1.Pod) { p.UID = "_agent" },
-		"Log: its uid: good":          func(p *v1.Pod) { p.UID = goodUID },
-		"Log: metadata.name: path":    func(p *v1.Pod) { p.Name = up(3) },
-		"Log: metadata.name: lines":   func(p *v1.Pod) { p.Name = "a\nb\x1b[31m" },
-		"Log: metadata.name: long":    func(p *v1.Pod) { p.Name = strings.Repeat("a", 254) },
-		"Log: metadata.namespace: up": func(p *v1.Pod) { p.Namespace = up(1) },
-		"Failed: spec.containers[0].name: up": func(p *v1.Pod) {
-			p.Spec.Containers[0].Name = up(5)
-		},
-		"Failed: spec.containers[1].name: same": func(p *v1.Pod) {
-			p.Spec.Containers = append(p.Spec.Containers, p.Spec.Containers[0])
-		},
-		"Failed: spec.ephemeralContainers[0].name: up": func(p *v1.Pod) {
-			p.Spec.EphemeralContainers = make([]v1.EphemeralContainer, 1)
-			p.Spec.EphemeralContainers[0].Name = up(2)
-		},
-		"Failed: spec.volumes[0].name: up": func(p *v1.Pod) { p.Spec.Volumes = []v1.Volume{{Name: up(5)}} },
-		"Failed: spec.volumes[1].name: same": func(p *v1.Pod) {
-			p.Spec.Volumes = []v1.Volume{{Name: "v"}, {Name: "v"}}
-		},
-	} {
-		at := strings.LastIndex(want, ": ")
-		name := regexp.MustCompile(`^\w+: |\W+`).ReplaceAllString(want, "-")
-		all["name"+strings.ToLower(name)] = hostilePod{want: want[:at], change: change}
-	}
-	return all
 }
 
 // inContainer returns a pod whose container and spec have further fields.
@@ -275,7 +267,7 @@ func hostileServices() map[string]apitest.Object {
 // pod returns the pod of a row.
 func (h hostilePod) pod(t *testing.T, name string) *v1.Pod {
 	t.Helper()
-	pod := apiPod(t, strings.ReplaceAll(secretPods, "NAME", name))
+	pod := plainPod(t, name)
 	if err := yaml.Unmarshal([]byte(h.yaml), pod); err != nil {
 		t.Fatalf("%s: %v in %s", name, err, h.yaml)
 	}

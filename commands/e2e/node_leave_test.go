@@ -1,32 +1,22 @@
 package e2e
 
 import (
-	"bytes"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podctl/podctl/commands"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
-	"github.com/podctl/podctl/runtime/cluster/node"
 )
 
-// leave runs `podctl agent leave` as podctl-node does.
+// leave runs `podctl agent leave`.
 func (l *nodeLab) leave(flags ...string) (code int, printed string) {
-	var out bytes.Buffer
-	env := &commands.Env{
-		In: strings.NewReader(""), Out: &out, Err: &out, Now: time.Now, Getenv: func(string) string { return "" },
-	}
-	args := l.args(append([]string{"agent", "leave", "--kubeconfig", "KUBECONFIG"}, flags...))
-	code = commands.NodeMain(l.t.Context(), env, args, node.Join, node.Leave)
-	return code, out.String()
+	return l.run(append([]string{"agent", "leave", "--kubeconfig", "KUBECONFIG"}, flags...))
 }
 
 // TestNodeLeave exports the settings of a node for a kubelet, and takes the node out of its cluster: pods of the API
@@ -42,11 +32,14 @@ func TestNodeLeave(t *testing.T) {
 		}
 		return nil
 	}
-	daemon := apiPod(t, strings.ReplaceAll(secretPods, "NAME", "daemon"))
-	daemon.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)}}
+	daemon := plainPod(t, "daemon")
+	daemon.OwnerReferences = []metav1.OwnerReference{
+		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)},
+	}
 	l.cluster.server.Put(daemon)
-	l.cluster.server.Put(apiPod(t, strings.ReplaceAll(secretPods, "NAME", "alone")))
-	l.write("source/file.yaml", strings.ReplaceAll(strings.Replace(secretPods, "  serviceAccountName: default\n", "", 1), "NAME", "file"))
+	l.cluster.server.Put(plainPod(t, "alone"))
+	l.write("source/file.yaml",
+		strings.ReplaceAll(strings.Replace(secretPods, "  serviceAccountName: default\n", "", 1), "NAME", "file"))
 
 	l.start()
 	l.untilRunning("daemon", "alone")

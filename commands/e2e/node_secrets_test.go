@@ -47,6 +47,12 @@ spec:
     image: i:1
 `
 
+// plainPod returns a pod without Secrets. Its container has the same name.
+func plainPod(t *testing.T, name string) *v1.Pod {
+	t.Helper()
+	return apiPod(t, strings.ReplaceAll(secretPods, "NAME", name))
+}
+
 // podsWithSecrets returns pods that use a Secret in the environment, in a volume, a token, and none.
 func podsWithSecrets(t *testing.T) (all []*v1.Pod) {
 	t.Helper()
