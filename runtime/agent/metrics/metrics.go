@@ -290,8 +290,9 @@ func (m *Metrics) Evicted(why *model.Eviction) {
 // rejectionOf returns the kubelet's label for the reason of a rejection (recordAdmissionRejection).
 func rejectionOf(reason string) string {
 	switch reason {
-	case "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "SysctlForbidden", "AppArmor",
-		"PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported":
+	case "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", "SysctlForbidden", "AppArmor", "Evicted",
+		"PodOSNotSupported", "PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported",
+		"UnexpectedAdmissionError", "PodFeatureUnsupported", "NodeShutdown":
 		return reason
 	}
 	if strings.HasPrefix(reason, "OutOf") {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -142,6 +144,28 @@ func TestOperations(t *testing.T) {
 	for size, want := range map[uint64]string{0: "0-10MB", 10 << 20: "10MB-100MB", 1<<30 - 1: "500MB-1GB", 100 << 30: "GT100GB"} {
 		if got := sizeOf(size); got != want {
 			t.Errorf("%d bytes: %s, want %s", size, got, want)
+		}
+	}
+}
+
+// TestRejections checks that a rejection is counted with the kubelet's label (kubelet: admissionRejectionReasons). A
+// kubelet knows no label for taints, affinity and ports.
+func TestRejections(t *testing.T) {
+	for reason, want := range map[model.Reason]string{
+		model.OutOf(v1.ResourceCPU):    "OutOfcpu",
+		model.OutOf("example.com/gpu"): "OutOfExtendedResources",
+		model.Evicted:                  "Evicted",
+		model.UnexpectedAdmissionError: "UnexpectedAdmissionError",
+		model.PodFeatureUnsupported:    "PodFeatureUnsupported",
+		model.NodeShutdown:             "NodeShutdown",
+		model.TaintToleration:          "Other",
+		model.NodeAffinity:             "Other",
+		model.UnsupportedPodFeature:    "Other",
+	} {
+		m := New(two)
+		m.Rejected(string(reason))
+		if line := `kubelet_admission_rejections_total{reason="` + want + `"} 1`; !strings.Contains(page(m), line+"\n") {
+			t.Errorf("%s: there is no %s", reason, line)
 		}
 	}
 }
