@@ -18,7 +18,7 @@ type podStopper struct {
 	*loopState
 
 	// shutdown is the shutdown in progress. It is nil if there is none. fails reports that pods of the API server do
-	// not run again after it, and began are the pods that it began with.
+	// not run again after it. began has the pods that it began with, and those that were rejected since.
 	shutdown *shutdown.Shutdown
 	fails    bool
 	began    map[types.UID]bool
@@ -106,13 +106,18 @@ func (e *podStopper) stopDue() time.Time {
 	// A pod that was deleted outside the agent may come back with another worker.
 	e.stops = append(e.stops, stop...)
 	for _, s := range e.stops {
-		e.workers.Stop(now, s.UID, s.Grace, e.failure(now, s))
+		e.order(now, s)
 	}
 	if done {
 		e.closed = true
 		close(e.done)
 	}
 	return wake
+}
+
+// order orders the stop of a pod, unless it has already done so.
+func (e *podStopper) order(now time.Time, s shutdown.Stop) {
+	e.workers.Stop(now, s.UID, s.Grace, e.failure(now, s))
 }
 
 // failure returns why a pod does not run again after the shutdown. It is nil for a pod that does: of another source, as
@@ -132,8 +137,7 @@ func (e *podStopper) rejectNew(now time.Time) {
 	for uid := range e.reconciler.kept {
 		if !e.began[uid] {
 			e.began[uid] = true
-			one := shutdown.Stop{UID: uid, Grace: 1}
-			e.workers.Stop(now, uid, one.Grace, e.failure(now, one))
+			e.order(now, shutdown.Stop{UID: uid, Grace: 1})
 		}
 	}
 }

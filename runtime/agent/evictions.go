@@ -58,18 +58,11 @@ func (s *loopState) isIdle(uid types.UID) bool {
 
 // Evict ends a pod, and returns when it has ended. It is safe for concurrent use.
 func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction) error {
-	ended := make(chan error, 1)
-	begun, err := call(ctx, e.inbox, func() bool {
-		if e.results[uid] != nil || !e.workers.Evict(e.now(), uid, why) {
-			return false
-		}
-		e.results[uid] = ended
-		return true
-	})
+	ended, err := call(ctx, e.inbox, func() <-chan error { return e.begin(e.now(), uid, why) })
 	switch {
 	case err != nil:
 		return err
-	case !begun:
+	case ended == nil:
 		return errNotEvicted
 	}
 	late := time.NewTimer(evictionLimit + time.Duration(why.GracePeriodSeconds)*time.Second)
@@ -82,6 +75,16 @@ func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// begin begins to evict a pod. The channel receives the result. It is nil if the pod is not evicted.
+func (e *evictor) begin(now time.Time, uid types.UID, why *model.Eviction) <-chan error {
+	if e.results[uid] != nil || !e.workers.Evict(now, uid, why) {
+		return nil
+	}
+	ended := make(chan error, 1)
+	e.results[uid] = ended
+	return ended
 }
 
 // Pressure sets the conditions of the node.
@@ -121,9 +124,7 @@ func (e *evictor) report(pod model.PodRef, why *model.Eviction) {
 // is ending anyway, or is tried again in that pass (kubelet: evictPodsToFreeRequests).
 func (e *evictor) preempt(now time.Time, p *model.Preemption) {
 	for _, pod := range p.Pods {
-		if e.results[pod.UID] == nil && e.workers.Evict(now, pod.UID, p.Preempt(now)) {
-			e.results[pod.UID] = make(chan error, 1)
-		}
+		e.begin(now, pod.UID, p.Preempt(now))
 	}
 }
 
