@@ -53,8 +53,8 @@ func (e *Eviction) Reason() Reason {
 
 // ShutdownRejection is the rejection of a pod that arrives while the machine shuts down (kubelet:
 // nodeshutdown.managerImpl.Admit).
-func ShutdownRejection(at time.Time) *Rejection {
-	return &Rejection{Reason: NodeShutdown, Message: "Pod was rejected as the node is shutting down.", At: at.UTC()}
+func ShutdownRejection() *Rejection {
+	return &Rejection{Reason: NodeShutdown, Message: "Pod was rejected as the node is shutting down."}
 }
 
 // AfterEviction returns the memory of an evicted pod that runs again: that of a new pod.

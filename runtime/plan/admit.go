@@ -86,7 +86,7 @@ func (in *Input) admit() (*podstatus.Pod, verdict) {
 	if pod.Over() || how == nil && !in.Desired.FromCluster() {
 		return pod, verdict{}
 	}
-	return pod, (&admitter{pod, how, in.Observed.Memory.Rejection}).judge()
+	return pod, in.admitter(pod).judge()
 }
 
 // admitter decides whether a pod is admitted (kubelet: HandlePodAdditions, canAdmitPod).
@@ -97,6 +97,10 @@ type admitter struct {
 	how *Admission
 	// before is the earlier rejection of the pod; nil if there is none.
 	before *model.Rejection
+}
+
+func (in *Input) admitter(pod *podstatus.Pod) *admitter {
+	return &admitter{pod, in.Options.Admission, in.Observed.Memory.Rejection}
 }
 
 // judge checks a new pod, or only the additional demand of an edit. An admitted pod stays admitted, whatever is added

@@ -199,18 +199,15 @@ func (in *Input) afterEviction() bool {
 // evict ends and holds the pod: everything is stopped and removed except its record (kubelet: evictPod,
 // cleanUpContainersInPod, SyncTerminatedPod).
 func (p *Plan) evict(in *Input, why *model.Eviction) {
-	opts := in.Options
-	opts.GracePeriod = new(max(why.GracePeriodSeconds, evictionGrace))
 	if why.Shutdown && in.Observed.Memory.Applied == nil {
-		p.Rejection = model.ShutdownRejection(why.At)
-		if in.Options.Admission != nil {
-			p.Rejection.Settings = in.Options.Admission.String()
-		}
-		p.Eviction, p.Holds = nil, []Hold{*holdRejected(p.Rejection)}
+		// The pod has not been admitted.
+		v := in.admitter(in.State()).reject(model.ShutdownRejection())
+		p.Rejection, p.Eviction, p.Holds = v.rejection, nil, []Hold{*v.hold}
 		return
 	}
-	if why.Preempted {
-		opts.GracePeriod = nil
+	opts := in.Options
+	if opts.GracePeriod = nil; !why.Preempted {
+		opts.GracePeriod = new(max(why.GracePeriodSeconds, evictionGrace))
 	}
 	l := newRemoval(in, &opts, cause{reason: why.Reason(), message: "the pod is " + evictionText(why)})
 	ended := l.stopAndRemove(RemoveSupersededLogs)
@@ -222,7 +219,7 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 	p.Holds = []Hold{evictionHold(in, l.Pod, why)}
 }
 
-// evictionText returns what happens to an evicted pod, and what that frees or follows from.
+// evictionText returns what happens to an evicted pod, and why.
 func evictionText(why *model.Eviction) string {
 	switch {
 	case why.Shutdown:
