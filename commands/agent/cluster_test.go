@@ -81,7 +81,7 @@ func TestResources(t *testing.T) {
 	o := &agentOptions{}
 	o.Cluster = &daemon.ClusterSettings{}
 	o.admission.MaxPods = 10
-	o.Eviction.Thresholds, _ = eviction.Parse("memory.available<1Gi")
+	o.Eviction.Thresholds, _ = eviction.Texts{Hard: "memory.available<1Gi"}.Parse()
 	if err := o.setResources(); err != nil || o.Cluster.Resources.MaxPods != 10 || len(o.Cluster.Resources.KeptFree) != 1 {
 		t.Errorf("%+v, %v", o.Cluster.Resources, err)
 	}

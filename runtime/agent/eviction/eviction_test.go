@@ -25,7 +25,7 @@ func TestParse(t *testing.T) {
 		"memory.available<0%,imagefs.available<100%":       "",
 		"pid.available<1k,imagefs.inodesFree<0.5%":         "imagefs.inodesFree<0.5% pid.available<1k",
 	} {
-		all, err := Parse(text)
+		all, err := Texts{Hard: text}.Parse()
 		var got []string
 		for _, one := range all {
 			got = append(got, string(one.Signal)+"<"+one.Value())
@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 		"memory.available<0", "memory.available<-15%",
 		"memory.available<101%", "memory.available<a%", "memory.available<", "memory.available<1Gi,memory.available<2Gi",
 	} {
-		if all, err := Parse(text); err == nil {
+		if all, err := (Texts{Hard: text}).Parse(); err == nil {
 			t.Errorf("%q: %v", text, all)
 		}
 	}
@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 
 func thresholds(t *testing.T, text string) []Threshold {
 	t.Helper()
-	all, err := Parse(text)
+	all, err := Texts{Hard: text}.Parse()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestKeptFree(t *testing.T) {
 		"memory.available<24Mi,nodefs.available<400,imagefs.available<50%,pid.available<10%": "memory 1000Mi, disk 600",
 		"memory.available<2Gi": "memory 0, disk 1k",
 	} {
-		thresholds, err := Parse(text)
+		thresholds, err := Texts{Hard: text}.Parse()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -95,11 +95,11 @@ type Texts struct{ Hard, Soft, SoftGracePeriod, MinimumReclaim string }
 // Parse parses and checks the thresholds, and returns them in the order in which they are handled (kubelet:
 // ParseThresholdConfig).
 func (t Texts) Parse() ([]Threshold, error) {
-	hard, err := Parse(t.Hard)
+	hard, err := parse(t.Hard)
 	if err != nil {
 		return nil, fmt.Errorf("--eviction-hard: %w", err)
 	}
-	soft, err := Parse(t.Soft)
+	soft, err := parse(t.Soft)
 	if err != nil {
 		return nil, fmt.Errorf("--eviction-soft: %w", err)
 	}
@@ -110,18 +110,14 @@ func (t Texts) Parse() ([]Threshold, error) {
 	if err = setReclaims(all, t.MinimumReclaim); err != nil {
 		return nil, fmt.Errorf("--eviction-minimum-reclaim: %w", err)
 	}
-	inOrder(all)
+	// The hard threshold of a signal stays before the soft one.
+	slices.SortStableFunc(all, func(a, b Threshold) int { return a.Signal.rank() - b.Signal.rank() })
 	return all, nil
 }
 
-// inOrder sorts thresholds by their signals. The hard threshold of a signal stays before the soft one.
-func inOrder(all []Threshold) {
-	slices.SortStableFunc(all, func(a, b Threshold) int { return a.Signal.rank() - b.Signal.rank() })
-}
-
-// Parse parses thresholds such as memory.available<100Mi,nodefs.available<10%. A signal that is not named has no
+// parse parses thresholds such as memory.available<100Mi,nodefs.available<10%. A signal that is not named has no
 // threshold, as in the kubelet's flag --eviction-hard. 0% and 100% also mean no threshold.
-func Parse(text string) ([]Threshold, error) {
+func parse(text string) ([]Threshold, error) {
 	all := []Threshold{}
 	err := eachSignal(text, "<", "QUANTITY", func(signal Signal, value string) error {
 		if value == "0%" || value == "100%" {
@@ -139,7 +135,6 @@ func Parse(text string) ([]Threshold, error) {
 		}
 		return nil
 	})
-	inOrder(all)
 	return all, err
 }
 
