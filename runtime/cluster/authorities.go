@@ -14,11 +14,11 @@ import (
 type authorities []*x509.Certificate
 
 // authoritiesOf returns the authorities of a configuration. There are none if the machine's own authorities are used.
-// The connection reports what cannot be read.
+// It skips what it cannot read, because the connection reports that.
 func authoritiesOf(c *rest.Config) (all authorities) {
 	text := c.CAData
 	if len(text) == 0 && c.CAFile != "" {
-		text, _ = readTrusted(c.CAFile) // see above
+		text, _ = readTrusted(c.CAFile) // the connection reports the error
 	}
 	for {
 		var block *pem.Block
@@ -48,7 +48,7 @@ func (a authorities) check(now time.Time) error {
 	return &ExpiredError{What: "certificate authority", Name: last.Subject.CommonName, At: last.NotAfter}
 }
 
-// explain returns the fault of the kubeconfig behind an error of all requests, or the error itself.
+// explain returns the fault of the kubeconfig that causes an error of all requests, or the error itself.
 func (c *Client) explain(all authorities, now time.Time, err error) error {
 	if errors.As(err, new(x509.UnknownAuthorityError)) {
 		if fault := all.check(now); fault != nil {
@@ -56,8 +56,9 @@ func (c *Client) explain(all authorities, now time.Time, err error) error {
 		}
 	}
 	if errors.Is(err, errUnauthorized) {
-		if cert, readErr := c.Certificate(); readErr == nil && cert != nil && now.After(cert.NotAfter) {
-			return fmt.Errorf("%w (401)", expired(cert))
+		cert, _ := c.Certificate() // nil if it cannot be read
+		if fault := expired(cert, now); fault != nil {
+			return fmt.Errorf("%w (401)", fault)
 		}
 	}
 	return err
@@ -75,7 +76,10 @@ func (e *ExpiredError) Error() string {
 	return fmt.Sprintf("the %s %s has expired at %s: renew it", e.What, e.Name, e.At.UTC().Format(time.RFC3339))
 }
 
-// expired returns the error for an expired client certificate.
-func expired(cert *x509.Certificate) *ExpiredError {
+// expired returns an error if a client certificate has expired. The certificate may be nil.
+func expired(cert *x509.Certificate, now time.Time) error {
+	if cert == nil || !now.After(cert.NotAfter) {
+		return nil
+	}
 	return &ExpiredError{What: "client certificate of", Name: cert.Subject.CommonName, At: cert.NotAfter}
 }

@@ -79,8 +79,7 @@ func Connect(s Settings) (*Client, error) {
 		err = checkCertificate(config, s.Now())
 	}
 	if err = cmp.Or(err, trusted.check(s.Now())); err != nil {
-		expired := (*ExpiredError)(nil)
-		if err = fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err); !s.Joined || !errors.As(err, &expired) {
+		if err = fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err); !s.Joined || !errors.As(err, new(*ExpiredError)) {
 			return nil, err
 		}
 		s.Log.Warn("the node has no connection to the API server until the kubeconfig is renewed", "error", err.Error())
@@ -113,10 +112,7 @@ func (c *Client) complete(config *rest.Config, s *Settings) {
 // only answer Unauthorized.
 func checkCertificate(c *rest.Config, now time.Time) error {
 	cert, err := certificateOf(c)
-	if err == nil && cert != nil && now.After(cert.NotAfter) {
-		err = expired(cert)
-	}
-	return err
+	return cmp.Or(err, expired(cert, now))
 }
 
 // Certificate returns the certificate of this machine's requests. It is nil if there is none yet, or if requests have
