@@ -496,8 +496,7 @@ func TestMissingFeature(t *testing.T) {
 }
 
 // TestDevices checks that a new pod of the API server that cannot get its devices is rejected (kubelet:
-// admitPolicyNone).
-// Any other pod waits, and so does a pod that was admitted before.
+// admitPolicyNone). Any other pod waits, and so does a pod that was admitted before.
 func TestDevices(t *testing.T) {
 	pod := modeltest.Load(t, modeltest.Pod("  containers: [{name: a, image: i}]\n")).Pod
 	for name, c := range map[string]struct {

@@ -114,8 +114,8 @@ func (n needs) victims(priority int32, pods []model.Admitted) (victims []model.A
 	return slices.Concat(fromBestEffort, fromBurstable, fromGuaranteed), nil
 }
 
-// nearest returns the few pods whose end satisfies the needs: again and again the one that leaves least, and among
-// equal ones the smallest (kubelet: getPodsToPreemptByDistance).
+// nearest chooses pods until their end satisfies the needs. It chooses one after the other, each time the pod that
+// leaves the least to free, and the smallest of equal ones (kubelet: getPodsToPreemptByDistance).
 func (n needs) nearest(pods []model.Admitted) (chosen []model.Admitted) {
 	rest := slices.Clone(pods)
 	for len(n) > 0 && len(rest) > 0 {

@@ -32,10 +32,10 @@ type State struct {
 type Health struct {
 	now func() time.Time
 	log *slog.Logger
-	// explain returns the reason in the kubeconfig for a failure of all requests, or the failure itself.
+	// explain returns the fault of the kubeconfig that causes an error of all requests, or the error itself.
 	explain func(error) error
 
-	// silence are failures to get an answer, refusal are answers that refuse the credentials of all requests.
+	// silence lasts while requests get no answer, refusal while the API server refuses the credentials.
 	silence, refusal outage
 
 	mu     sync.Mutex

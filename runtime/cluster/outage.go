@@ -13,8 +13,8 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
-// outage logs the cause of a state in which all requests fail: once, again if the cause changes, and the end. All tasks
-// of a node fail with the same error, and do not log it.
+// outage logs why all requests fail: once, again if the cause changes, and the end. All tasks of a node fail with the
+// same error, and do not log it. Unlike apierror.Once, it stays quiet while requests fail and succeed by turns.
 type outage struct {
 	mu   sync.Mutex
 	text string
@@ -49,8 +49,8 @@ func (o *outage) end(log *slog.Logger, message string) {
 	}
 }
 
-// logged logs a request that has failed without an answer, and returns its error as one that was logged. A connection
-// that breaks after it was used is left to the task: the next request may succeed.
+// logged logs a request that has failed without an answer, and returns its error as one that was logged. It leaves the
+// error of a connection that breaks after use to the task, because the next request may succeed.
 func (h *Health) logged(r *http.Request, err error) error {
 	if utilnet.IsProbableEOF(err) {
 		return err

@@ -24,8 +24,8 @@ type Metrics interface {
 	// OthersHandler serves /metrics, and ProbesHandler serves /metrics/probes.
 	OthersHandler() http.Handler
 	ProbesHandler() http.Handler
-	// RequestBegun counts a request by its labels, whose number is limited. The result is called at its end. serverType
-	// is readwrite, or readonly for the port without access control.
+	// RequestBegun counts a request by its labels. The result must be called at the end of the request. The labels have
+	// a limited number of values. serverType is readwrite, or readonly for the port without access control.
 	RequestBegun(method, path, serverType string, longRunning bool) (ended func())
 }
 

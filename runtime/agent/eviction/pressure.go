@@ -50,7 +50,7 @@ func (l *Measurement) below(t *Threshold, extra admission.Share) (Amount, bool) 
 	return Amount{}, false
 }
 
-// lack returns the amount of a resource for which pods are evicted.
+// lack returns the amount that is below a threshold, or otherwise the one whose minimum reclaim is not available yet.
 func (l *Measurement) lack(t *Threshold) Amount {
 	if a, below := l.below(t, admission.Share{}); below {
 		return a

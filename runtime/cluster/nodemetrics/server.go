@@ -20,7 +20,7 @@ func newServerMetrics(registry *prometheus.Registry) serverMetrics {
 			Name: "kubelet_http_requests_total", Help: "Number of requests to the node's server, also of refused ones.",
 		}, labels),
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "kubelet_http_inflight_requests", Help: "Number of requests to the node's server in work.",
+			Name: "kubelet_http_inflight_requests", Help: "Number of requests in progress to the node's server.",
 		}, labels),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "kubelet_http_requests_duration_seconds",
@@ -32,8 +32,8 @@ func newServerMetrics(registry *prometheus.Registry) serverMetrics {
 	return s
 }
 
-// RequestBegun counts a request to the node's server by its labels, whose number must be limited. The result is called
-// at its end.
+// RequestBegun counts a request to the node's server by its labels. The caller limits the number of their values, and
+// calls the result at the end of the request.
 func (m *Metrics) RequestBegun(method, path, serverType string, longRunning bool) (ended func()) {
 	labels, begun := []string{method, path, serverType, strconv.FormatBool(longRunning)}, m.Now()
 	m.server.total.WithLabelValues(labels...).Inc()
