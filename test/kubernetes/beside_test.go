@@ -108,19 +108,34 @@ type measurement struct {
 	watch *podWatch
 }
 
-func (m *measurement) run(t *testing.T) {
+// beginWith starts the program of the node, and waits until the node has been at rest with running pods.
+func (m *measurement) beginWith(t *testing.T, pods int) *process {
 	t.Helper()
 	program := m.begin()
 	m.api.awaitNode(t, program)
 	m.api.makeNamespace(t, namespace)
 	m.watch = watchPods(t)
-	for i := range besidePods {
+	for i := range pods {
 		m.create(t, "kept-"+strconv.Itoa(i), "Always")
 	}
-	for i := range besidePods {
+	for i := range pods {
 		m.watch.until(t, "kept-"+strconv.Itoa(i), isRunning)
 	}
 	time.Sleep(besideRest)
+	return program
+}
+
+// idleUsage returns the processor time that a process uses while nothing happens, in percent of one processor.
+func idleUsage(t *testing.T, pid int) float64 {
+	t.Helper()
+	used := processorTime(t, pid)
+	time.Sleep(idleTime)
+	return 100 * (processorTime(t, pid) - used).Seconds() / idleTime.Seconds()
+}
+
+func (m *measurement) run(t *testing.T) {
+	t.Helper()
+	program := m.beginWith(t, besidePods)
 	m.memory = append(m.memory, residentMemory(t, program.cmd.Process.Pid))
 	before := m.requestCount(t, statusRequests)
 	program.end(t)

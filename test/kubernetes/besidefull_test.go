@@ -52,21 +52,9 @@ func TestBesideKubeletFull(t *testing.T) {
 
 func (m *measurement) runFull(t *testing.T) *full {
 	t.Helper()
-	program := m.begin()
-	m.api.awaitNode(t, program)
-	m.api.makeNamespace(t, namespace)
-	m.watch = watchPods(t)
-	for i := range fullPods {
-		m.create(t, "kept-"+strconv.Itoa(i), "Always")
-	}
-	for i := range fullPods {
-		m.watch.until(t, "kept-"+strconv.Itoa(i), isRunning)
-	}
-	time.Sleep(besideRest)
+	program := m.beginWith(t, fullPods)
 	pid := program.cmd.Process.Pid
-	f, used := &full{}, processorTime(t, pid)
-	time.Sleep(idleTime)
-	f.processor = 100 * (processorTime(t, pid) - used).Seconds() / idleTime.Seconds()
+	f := &full{processor: idleUsage(t, pid)}
 	f.memory = residentMemory(t, pid)
 	before := m.requestCount(t, statusRequests)
 	program.end(t)

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,12 +16,13 @@ const (
 	scrapeEvery = 15 * time.Second
 )
 
-// costs are the processor times of one program: for one scrape of each page in milliseconds, without the idle usage,
-// and the idle usage in percent of one processor. A kubelet reads the cgroups also while no one scrapes.
+// costs are the processor times of one program.
 type costs struct {
+	// pages has the milliseconds of one scrape, without the idle usage, and sizes the bytes, by path.
 	pages map[string]float64
-	idle  float64
 	sizes map[string]int
+	// idle is the usage in percent of one processor. A kubelet reads the cgroups also while no client scrapes.
+	idle float64
 }
 
 // costlyPages are the pages whose costs are measured.
@@ -63,21 +63,8 @@ func TestBesideKubeletScrapes(t *testing.T) {
 
 func (m *measurement) runScrapes(t *testing.T) *costs {
 	t.Helper()
-	program := m.begin()
-	m.api.awaitNode(t, program)
-	m.api.makeNamespace(t, namespace)
-	m.watch = watchPods(t)
-	for i := range scrapePods {
-		m.create(t, "kept-"+strconv.Itoa(i), "Always")
-	}
-	for i := range scrapePods {
-		m.watch.until(t, "kept-"+strconv.Itoa(i), isRunning)
-	}
-	time.Sleep(besideRest)
-	pid, c := program.cmd.Process.Pid, &costs{pages: map[string]float64{}, sizes: map[string]int{}}
-	used := processorTime(t, pid)
-	time.Sleep(idleTime)
-	c.idle = 100 * (processorTime(t, pid) - used).Seconds() / idleTime.Seconds()
+	pid := m.beginWith(t, scrapePods).cmd.Process.Pid
+	c := &costs{pages: map[string]float64{}, sizes: map[string]int{}, idle: idleUsage(t, pid)}
 	for _, path := range costlyPages() {
 		begun, used := time.Now(), processorTime(t, pid)
 		for range scrapes {
