@@ -47,8 +47,8 @@ func setDefaults(pod *v1.Pod) {
 // FromAPI returns a pod of the API server, which has defaulted and validated it. It omits the status and managedFields,
 // which need memory and are not wanted state, and sets apiVersion and kind, which only some responses contain. It
 // accepts fields that podctl does not support: admission rejects the pod for them. The result shares the rest with pod,
-// which must not change any more. The error reports a pod that is larger than a manifest may be, or that has no uid, or
-// a name that cannot be part of a path.
+// which must not change any more. The error reports a pod that is larger than a manifest may be, that has no uid or no
+// containers, or that has a name that cannot be part of a path or is not unique.
 func FromAPI(pod *v1.Pod) (*podspec.Desired, error) {
 	kept := *pod
 	kept.APIVersion, kept.Kind = "v1", podspec.KindPod
