@@ -372,7 +372,7 @@ test-crash: setup-e2e build images ## Kill podctl and its agent at every point i
 	PODCTL_CRASH=$${PODCTL_CRASH:-shapes} PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=containerd \
 		$(TEST) -tags "$(TAGS),e2e" -count=1 -run 'TestE2E/killed' ./commands/e2e/
 
-# How many faults come about in each part of make test-faults.
+# The number of faults in each part of make test-faults.
 FAULTS ?= 2000
 
 .PHONY: test-faults
@@ -433,14 +433,16 @@ CLUSTER_RUN ?= .*
 # The logs of the last run.
 CLUSTER_LOGS := $(BIN)/cluster
 
-# Each test is a process, and has namespaces of its own.
+# Each test runs in a process of its own, because it has namespaces of its own.
 .PHONY: test-cluster
 test-cluster: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,controlplane coredns metrics-server kubectl kubelet agnhost) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
-	set -e; for test in Cluster Outages; do PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=none \
+	set -e; for test in Cluster Outages; do \
+		PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=none \
 		KUBECTL_BIN=$(KUBEBIN)/kubectl KUBELET_BIN=$(KUBEBIN)/kubelet CONTROLPLANE_BIN=$(KUBEBIN)/controlplane \
 		KUBERNETES_BIN=$(KUBEBIN) \
 		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
-		CLUSTER_LOGS=$(CLUSTER_LOGS) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run "^Test$$test\$$/^($(CLUSTER_RUN))\$$" .; done
+		CLUSTER_LOGS=$(CLUSTER_LOGS) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run "^Test$$test\$$/^($(CLUSTER_RUN))\$$" .; \
+	done
 
 # GROUP is a group of specs.txt, and SPEC a pattern of names. Without them, all specs of the list run.
 GROUP ?=

@@ -25,7 +25,10 @@ func patternsOfTests(t *testing.T) (all []string) {
 	t.Helper()
 	variable := regexp.MustCompile(`(?m)^([A-Z_]+) [:?]?= (.*)$`)
 	makefile := contentsOf(t, "../Makefile")
-	values := []string{"$$test", "(Cluster|Outages)"} // of the loop of test-cluster
+	var values []string
+	for _, loop := range regexp.MustCompile(`for (test) in ([\w ]+); do`).FindAllStringSubmatch(makefile, -1) {
+		values = append(values, "$$"+loop[1], "("+strings.ReplaceAll(loop[2], " ", "|")+")")
+	}
 	for _, v := range variable.FindAllStringSubmatch(makefile, -1) {
 		values = append(values, "$("+v[1]+")", v[2])
 	}

@@ -81,7 +81,7 @@ func testAgentDevices(t *testing.T, m *machine) {
 	a = startAgent(t, m, a.dir)
 	until(t, "the plugin is missed", held("two", "has not registered since the agent started"))
 	p = newPlugin()
-	defer func() { p.Stop() }()
+	defer p.Stop()
 	m.wantLives(t, "the agent and the plugin restarted", []string{"one"}, before, addresses)
 	a.remove(t, "one.yaml")
 	until(t, "the other pod runs", func() bool { return m.isReady(t, "two") })
