@@ -277,15 +277,19 @@ func (m *Manager) AllocateDevices(ctx context.Context, pod types.UID, container 
 }
 
 func (m *Manager) allocate(ctx context.Context, k key, ids []string, uses map[types.UID]bool) error {
-	p, err := m.reserve(k, ids, uses)
+	p, reserved, err := m.reserve(k, ids, uses)
 	if err != nil {
 		return err
 	}
 	response, err := p.allocate(ctx, ids)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.records[k] != reserved {
+		return fmt.Errorf("%w: a newer call allocates %s for container %s",
+			model.ErrDevicesTaken, k.resource, k.container)
+	}
 	if err == nil {
-		m.records[k] = &record{m.records[k].devices, response}
+		m.records[k] = &record{reserved.devices, response}
 		err = m.write()
 	}
 	if err != nil {
@@ -296,12 +300,14 @@ func (m *Manager) allocate(ctx context.Context, k key, ids []string, uses map[ty
 }
 
 // reserve reserves devices for a container while their plugin is called. It drops the records of pods that have ended.
-func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin, error) {
+// A newer call for the same container replaces the reservation, for example after the process that made the first call
+// was killed.
+func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin, *record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.resources[k.resource]
 	if r == nil || r.plugin == nil {
-		return nil, fmt.Errorf("%w: the device plugin of %s is gone", model.ErrDevicesTaken, k.resource)
+		return nil, nil, fmt.Errorf("%w: the device plugin of %s is gone", model.ErrDevicesTaken, k.resource)
 	}
 	maps.DeleteFunc(m.records, func(other key, rec *record) bool {
 		_, used := uses[other.pod]
@@ -309,7 +315,7 @@ func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin
 	})
 	for _, id := range ids {
 		if !r.devices[id].healthy {
-			return nil, fmt.Errorf("%w: device %q of %s is not healthy", model.ErrDevicesTaken, id, k.resource)
+			return nil, nil, fmt.Errorf("%w: device %q of %s is not healthy", model.ErrDevicesTaken, id, k.resource)
 		}
 	}
 	for other, rec := range m.records {
@@ -317,11 +323,12 @@ func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin
 			continue
 		}
 		if slices.ContainsFunc(rec.ids(), func(id string) bool { return slices.Contains(ids, id) }) {
-			return nil, fmt.Errorf("%w: another pod has devices of %s", model.ErrDevicesTaken, k.resource)
+			return nil, nil, fmt.Errorf("%w: another pod has devices of %s", model.ErrDevicesTaken, k.resource)
 		}
 	}
-	m.records[k] = &record{devices: r.perNUMA(ids)}
-	return r.plugin, nil
+	reserved := &record{devices: r.perNUMA(ids)}
+	m.records[k] = reserved
+	return r.plugin, reserved, nil
 }
 
 // PrepareDevices prepares the devices of a container for its start, and returns what plugins add to its message
@@ -344,10 +351,13 @@ func (m *Manager) PrepareDevices(ctx context.Context, pod types.UID, container s
 // unless it required that.
 func (m *Manager) preStart(ctx context.Context, name string, ids []string) error {
 	m.mu.Lock()
-	r := m.resources[name]
+	var r resource
+	if known := m.resources[name]; known != nil {
+		r = *known
+	}
 	m.mu.Unlock()
 	switch {
-	case r == nil || !r.preStart:
+	case !r.preStart:
 		return nil
 	case r.plugin == nil:
 		return fmt.Errorf("the device plugin of %s, which must be called before each start, is gone", name)

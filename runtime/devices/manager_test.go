@@ -438,3 +438,35 @@ func TestDamagedRecord(t *testing.T) {
 		t.Errorf("%v", m.records)
 	}
 }
+
+// TestRepeatedAllocation: if a process is killed while its call allocates devices, the next call for the same container
+// succeeds, and the end of the first call does not free its devices.
+func TestRepeatedAllocation(t *testing.T) {
+	m := newMachine(t)
+	calls := make(chan chan error)
+	m.plug(&devicestest.Plugin{Fail: func(call string) error {
+		if call != "Allocate" {
+			return nil
+		}
+		answer := make(chan error)
+		calls <- answer
+		return <-answer
+	}}, devicestest.Healthy("a"))
+	sets := []model.DeviceSet{{Resource: gpu, IDs: []string{"a"}}}
+	ended := []chan error{make(chan error, 1), make(chan error, 1)}
+	var answers []chan error
+	for _, end := range ended {
+		go func() { end <- m.AllocateDevices(t.Context(), "p1", "x", sets) }()
+		answers = append(answers, <-calls)
+	}
+	answers[0] <- errors.New("killed")
+	if err := <-ended[0]; !errors.Is(err, model.ErrDevicesTaken) {
+		t.Error(err)
+	}
+	m.expect(asks("p2", "x"), map[string]string{"x": "podctl waits"})
+	answers[1] <- nil
+	if err := <-ended[1]; err != nil {
+		t.Error(err)
+	}
+	m.expect(asks("p1", "x"), map[string]string{"x": "a allocated"})
+}
