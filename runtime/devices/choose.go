@@ -20,7 +20,7 @@ type chooser struct {
 	resources map[string]*resource
 	records   records
 	// uses are the pods that use their devices, and whether they end. A pod that is missing has ended. It is nil while
-	// not all pods are known: all records then count.
+	// not all pods are known: any other pod may then have ended, so the pod waits for its devices.
 	uses   map[types.UID]bool
 	pod    types.UID
 	prefer prefer
@@ -108,7 +108,7 @@ func (c *chooser) chooseOne(
 	record := c.records[key{c.pod, need.Container, name}]
 	switch {
 	case r == nil, r.expired:
-		return nil, c.unregistered(name, amount)
+		return nil, unregistered(name, amount)
 	case r.reportedAt.IsZero():
 		return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
 			"the device plugin of %s has not registered since the agent started; podctl waits for it", name,
@@ -123,7 +123,7 @@ func (c *chooser) chooseOne(
 }
 
 // unregistered is the fault of a resource that no plugin has registered.
-func (c *chooser) unregistered(name string, amount int64) *model.DeviceFault {
+func unregistered(name string, amount int64) *model.DeviceFault {
 	return &model.DeviceFault{
 		Resource: name, Message: "no device plugin has registered " + name,
 		Status: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: 0, capacity: 0", name, amount),
@@ -193,18 +193,17 @@ func take(picked, from []string, amount int64) []string {
 
 // free returns the healthy devices that no container has, and the number of those that pods have which end.
 func (c *chooser) free(r *resource, name string) (free []string, ending int) {
-	used := maps.Clone(c.chosen[name])
-	if used == nil {
-		used = idSet{}
-	}
-	leaving := idSet{}
+	used, leaving := idSet{}, idSet{}
+	maps.Copy(used, c.chosen[name])
 	for k, rec := range c.records {
 		ends, uses := c.uses[k.pod]
 		switch {
-		case k.resource != name || c.uses != nil && !uses && k.pod != c.pod:
-		case ends && k.pod != c.pod || c.uses == nil && k.pod != c.pod:
+		case k.resource != name:
+		case k.pod == c.pod:
+			used.add(rec.ids()...)
+		case ends, c.uses == nil:
 			leaving.add(rec.ids()...)
-		default:
+		case uses:
 			used.add(rec.ids()...)
 		}
 	}

@@ -85,9 +85,10 @@ func (m *Manager) Resources() []model.DeviceResource {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expire()
+	uses := m.records.uses()
 	var all []model.DeviceResource
 	for _, name := range slices.Sorted(maps.Keys(m.resources)) {
-		all = append(all, m.resources[name].state(name, m.records))
+		all = append(all, m.resources[name].state(name, uses[name]))
 	}
 	return all
 }
@@ -96,9 +97,10 @@ func (m *Manager) Resources() []model.DeviceResource {
 func (m *Manager) DevicesOf(pod types.UID, container string) (all []model.Device) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, k := range m.records.of(pod, container) {
-		for _, id := range m.records[k].ids() {
-			all = append(all, model.Device{Resource: k.resource, ID: id, NUMA: m.records[k].numa(id)})
+	own := m.records.of(pod, container)
+	for _, k := range own.sorted() {
+		for _, id := range own[k].ids() {
+			all = append(all, model.Device{Resource: k.resource, ID: id, NUMA: own[k].numa(id)})
 		}
 	}
 	return all
@@ -118,10 +120,13 @@ func (m *Manager) HealthyDevices() (all []model.Device) {
 
 // Capacity returns the resources that a Node shows: all devices, and the healthy ones (kubelet: GetCapacity).
 func (m *Manager) Capacity() (capacity, allocatable v1.ResourceList) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire()
 	capacity, allocatable = v1.ResourceList{}, v1.ResourceList{}
-	for _, r := range m.Resources() {
-		capacity[v1.ResourceName(r.Name)] = *quantity.NewQuantity(int64(r.Healthy+r.Unhealthy), quantity.DecimalSI)
-		allocatable[v1.ResourceName(r.Name)] = *quantity.NewQuantity(int64(r.Healthy), quantity.DecimalSI)
+	for name, r := range m.resources {
+		capacity[v1.ResourceName(name)] = *quantity.NewQuantity(int64(len(r.devices)), quantity.DecimalSI)
+		allocatable[v1.ResourceName(name)] = *quantity.NewQuantity(int64(len(r.healthy())), quantity.DecimalSI)
 	}
 	return capacity, allocatable
 }
@@ -232,7 +237,7 @@ func (m *Manager) ChooseDevices(ctx context.Context, request *model.DeviceReques
 		return model.Devices{}, err
 	}
 	c := &chooser{uses: uses, pod: request.Pod, prefer: m.prefer}
-	m.mu.Lock()
+	m.mu.Lock() // The choice uses copies, because it may call plugins.
 	m.expire()
 	c.resources, c.records = map[string]*resource{}, maps.Clone(m.records)
 	for name, r := range m.resources {
@@ -335,14 +340,14 @@ func (m *Manager) reserve(k key, ids []string, uses map[types.UID]bool) (*plugin
 // (kubelet: GetDeviceRunContainerOptions).
 func (m *Manager) PrepareDevices(ctx context.Context, pod types.UID, container string) (*model.DeviceConfig, error) {
 	m.mu.Lock()
-	all := maps.Clone(m.records)
+	own := m.records.of(pod, container)
 	m.mu.Unlock()
 	var responses []*pluginapi.ContainerAllocateResponse
-	for _, k := range all.of(pod, container) {
-		if err := m.preStart(ctx, k.resource, all[k].ids()); err != nil {
+	for _, k := range own.sorted() {
+		if err := m.preStart(ctx, k.resource, own[k].ids()); err != nil {
 			return nil, err
 		}
-		responses = append(responses, all[k].response)
+		responses = append(responses, own[k].response)
 	}
 	return configOf(responses), nil
 }

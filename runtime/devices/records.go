@@ -20,7 +20,7 @@ type key struct {
 	container, resource string
 }
 
-// record are the devices of one key.
+// record are the devices of one key. It is never changed, only replaced, so it can be read without the lock.
 type record struct {
 	devices checkpoint.DevicesPerNUMA
 	// response is the answer of the plugin; nil while it is called.
@@ -57,17 +57,23 @@ func (r records) sorted() []key {
 	})
 }
 
-// of returns the keys of a container in order.
-func (r records) of(pod types.UID, container string) []key {
-	return slices.DeleteFunc(r.sorted(), func(k key) bool { return k.pod != pod || k.container != container })
+// of returns the records of a container.
+func (r records) of(pod types.UID, container string) records {
+	own := records{}
+	for k, rec := range r {
+		if k.pod == pod && k.container == container {
+			own[k] = rec
+		}
+	}
+	return own
 }
 
-// uses lists the containers that have devices of a resource.
-func (r records) uses(resource string) (uses []model.DeviceUse) {
+// uses lists the containers that have devices, by resource.
+func (r records) uses() map[string][]model.DeviceUse {
+	uses := map[string][]model.DeviceUse{}
 	for _, k := range r.sorted() {
-		if k.resource == resource {
-			uses = append(uses, model.DeviceUse{Pod: k.pod, Container: k.container, IDs: r[k].ids()})
-		}
+		use := model.DeviceUse{Pod: k.pod, Container: k.container, IDs: r[k].ids()}
+		uses[k.resource] = append(uses[k.resource], use)
 	}
 	return uses
 }

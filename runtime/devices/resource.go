@@ -15,7 +15,8 @@ import (
 type resource struct {
 	// plugin is the plugin; nil while none is connected.
 	plugin *plugin
-	// devices are those that the plugin reported last, by ID.
+	// devices are those that the plugin reported last, by ID. The map is never changed, only replaced, so a copy of the
+	// resource can be read without the lock.
 	devices map[string]device
 	// reportedAt is when the plugin reported its devices last; zero if it has not since the start of the agent.
 	reportedAt time.Time
@@ -80,10 +81,10 @@ func (r *resource) perNUMA(ids []string) checkpoint.DevicesPerNUMA {
 }
 
 // state describes the resource.
-func (r *resource) state(name string, all records) model.DeviceResource {
+func (r *resource) state(name string, uses []model.DeviceUse) model.DeviceResource {
 	healthy := len(r.healthy())
 	return model.DeviceResource{
 		Name: name, Healthy: healthy, Unhealthy: len(r.devices) - healthy,
-		Connected: r.plugin != nil, Since: r.since, Error: r.err, Uses: all.uses(name),
+		Connected: r.plugin != nil, Since: r.since, Error: r.err, Uses: uses,
 	}
 }
