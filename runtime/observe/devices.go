@@ -4,22 +4,18 @@ import (
 	"context"
 	"errors"
 
-	"github.com/podctl/podctl/podspec"
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/runtime/model"
 )
 
 // errNoDevices is why a process without a manager of devices has none.
 var errNoDevices = errors.New("the agent gives devices to containers; start it: podctl agent")
 
-// observeDevices returns the devices that the containers of a pod have or can get; nil if it needs none, or if all pods
-// are listed. Without an answer, the containers wait.
-func observeDevices(
-	ctx context.Context, manager model.DeviceManager, desired *podspec.Desired, lists *nodeLists,
-) *model.Devices {
-	if desired == nil || lists != nil {
-		return nil
-	}
-	request := model.DeviceRequestOf(desired.Pod)
+// observeDevices returns the devices that the containers of a pod have or can get; nil if it needs none. Without an
+// answer, the containers wait.
+func observeDevices(ctx context.Context, manager model.DeviceManager, pod *v1.Pod) *model.Devices {
+	request := model.DeviceRequestOf(pod)
 	if len(request.Containers) == 0 {
 		return nil
 	}

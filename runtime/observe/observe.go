@@ -113,13 +113,17 @@ func (o *Observer) observeWith(
 	}
 	pod := o.world.Layout.Pod(ref.UID)
 	hooks := pod.Hooks().Running()
-	var runtimeFacts RuntimeFacts
-	var devices *model.Devices
+	var (
+		runtimeFacts RuntimeFacts
+		devices      *model.Devices
+	)
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { runtimeFacts, err = o.host.RuntimeFacts(groupCtx); return err })
 	group.Go(func() error { return o.observeRecords(groupCtx, ref, s, known, lists) })
 	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, imageNames); return err })
-	group.Go(func() error { devices = observeDevices(groupCtx, o.world.Devices, desired, lists); return nil })
+	if desired != nil && lists == nil { // A list of all pods needs no choice of devices.
+		group.Go(func() error { devices = observeDevices(groupCtx, o.world.Devices, desired.Pod); return nil })
+	}
 	redactor := j.Redactor(desired)
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, redactor.Error(err))
