@@ -236,7 +236,7 @@ func noteRejection(x *checkpointer, message string) {
 
 // devices prepares the devices of a container for its start; nil if it has none.
 func (x *starter) devices(ctx context.Context, ref podspec.ContainerRef) (*model.DeviceConfig, error) {
-	if x.observed.Devices == nil || len(x.observed.Devices.Sets[ref.Name]) == 0 {
+	if len(x.observed.Devices.Of(ref.Name)) == 0 {
 		return nil, nil
 	}
 	return x.Devices.PrepareDevices(ctx, x.plan.Pod.UID, ref.Name)

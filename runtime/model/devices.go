@@ -14,14 +14,14 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// DeviceRequest are the devices that a pod needs.
+// DeviceRequest are the numbers of devices that a pod needs.
 type DeviceRequest struct {
 	Pod types.UID `json:"pod"`
 	// Containers are those that need devices, in the order in which a kubelet allocates them.
 	Containers []DeviceNeed `json:"containers"`
 }
 
-// DeviceNeed are the devices that one container needs.
+// DeviceNeed are the numbers of devices that one container needs.
 type DeviceNeed struct {
 	Container string `json:"container"`
 	// Amounts are the numbers of devices by resource.
@@ -69,12 +69,17 @@ type DeviceSet struct {
 	Allocated bool `json:"allocated,omitempty"`
 }
 
-// Unallocated returns the devices that a container gets when it starts.
-func (d *Devices) Unallocated(container string) []DeviceSet {
+// Of returns the devices that a container has or can get.
+func (d *Devices) Of(container string) []DeviceSet {
 	if d == nil {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(d.Sets[container]), func(s DeviceSet) bool { return s.Allocated })
+	return d.Sets[container]
+}
+
+// Unallocated returns the devices that a container can get and does not have yet.
+func (d *Devices) Unallocated(container string) []DeviceSet {
+	return slices.DeleteFunc(slices.Clone(d.Of(container)), func(s DeviceSet) bool { return s.Allocated })
 }
 
 // Rejecting returns the first fault for which a kubelet rejects a new pod; nil if there is none.

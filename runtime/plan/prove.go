@@ -14,7 +14,7 @@ import (
 type proof struct {
 	// volumes are the steps that prepare volumes.
 	volumes []string
-	// all are these steps, the pulls and the checks.
+	// all are these steps, the allocations of devices, the pulls and the checks.
 	all []string
 	// checks has the step that checks the configuration, by container.
 	checks map[string]string

@@ -50,9 +50,11 @@ func (s starter) start(one start, before string) string {
 	}
 	needs = needs.with(Edge{}, removed)
 	ends := after(stops, removed)
-	if replaces := !s.createSandbox && len(stops) > 0 && check[0] != "" && !s.hasDevices(name); replaces {
-		// A replacement without devices is created once it is checked and its attempt is free, while the old container
-		// stops. The stopped container then becomes the newest dead record.
+	hasDevices := len(s.Observed.Devices.Of(name)) > 0
+	if replaces := !s.createSandbox && len(stops) > 0 && check[0] != "" && !hasDevices; replaces {
+		// A replacement is created once it is checked and its attempt is free, while the old container stops. The
+		// stopped container then becomes the newest dead record. One with devices is created after the stop, because
+		// the plugin may reset them.
 		needs, ends = needs.with(Edge{Phase: Create}, slices.Concat(check, removed)), after(check)
 	}
 	id := s.steps.add(one.explains(Step{
@@ -105,9 +107,4 @@ func postStart(ref podspec.ContainerRef) string {
 		return ""
 	}
 	return model.HandlerName(ref.Lifecycle.PostStart)
-}
-
-// hasDevices reports whether a container has devices of device plugins. They may be reset before each start.
-func (l *layout) hasDevices(container string) bool {
-	return l.Observed.Devices != nil && len(l.Observed.Devices.Sets[container]) > 0
 }

@@ -87,11 +87,16 @@ type Faults struct {
 	Devices *model.Devices `json:"devices,omitempty"`
 }
 
-// of returns the faults of a pod; nil if they are unknown.
-func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
+// of returns the faults of a pod and its devices; nil if they are unknown.
+func (f *Faults) of(desired *podspec.Desired) (map[string]model.Fault, *model.Devices) {
 	if f == nil || digest.Compare(f.Desired, desired.Digest()) == digest.Different {
-		return nil
+		return nil, nil
 	}
+	return f.withDevices(), f.Devices
+}
+
+// withDevices returns the faults with those of devices. Another fault of the same container counts before them.
+func (f *Faults) withDevices() map[string]model.Fault {
 	if f.Devices == nil || len(f.Devices.Faults) == 0 {
 		return f.Found
 	}
@@ -107,14 +112,6 @@ func (f *Faults) of(desired *podspec.Desired) map[string]model.Fault {
 		}
 	}
 	return found
-}
-
-// devicesOf returns the devices of a pod; nil if they are unknown.
-func (f *Faults) devicesOf(desired *podspec.Desired) *model.Devices {
-	if f == nil || digest.Compare(f.Desired, desired.Digest()) == digest.Different {
-		return nil
-	}
-	return f.Devices
 }
 
 // Input returns the input of a plan for a pod.
@@ -165,8 +162,7 @@ func (s *Pod) Observed(ref model.PodRef, desired *podspec.Desired) model.Observe
 	if desired != nil {
 		o.Images = s.ImagesOf(podspec.ImageNames(desired.Pod))
 		o.Volumes = s.volumesOf(desired)
-		o.Faults = s.Faults.of(desired)
-		o.Devices = s.Faults.devicesOf(desired)
+		o.Faults, o.Devices = s.Faults.of(desired)
 	}
 	return o
 }

@@ -28,8 +28,8 @@ const (
 	preparePath  = "/devices/prepare"
 )
 
-// serveDevices serves the calls of other processes of the owner that make passes. Their arguments are in the query,
-// because a request has no body.
+// serveDevices serves the calls to the manager of devices that passes of other processes make. The arguments are in the
+// query, because a request has no body.
 func serveDevices(mux *http.ServeMux, b Backend) {
 	for path, do := range map[string]func(context.Context, *deviceCall) (any, error){
 		choosePath: func(ctx context.Context, c *deviceCall) (any, error) {
@@ -52,15 +52,7 @@ func serveDevices(mux *http.ServeMux, b Backend) {
 				return
 			}
 			document, err := do(r.Context(), &arguments)
-			switch {
-			case errors.Is(err, model.ErrDevicesTaken):
-				http.Error(w, err.Error(), http.StatusConflict)
-			case err != nil:
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-			default:
-				w.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(w).Encode(document) // The client may be gone.
-			}
+			answer(w, document, err)
 		})
 	}
 }

@@ -180,15 +180,23 @@ func handler(b Backend) http.Handler {
 	} {
 		mux.HandleFunc(request, func(w http.ResponseWriter, r *http.Request) {
 			document, err := ask(r.Context())
-			if err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-			w.Header().Set("Content-Type", "application/json")
-			_ = json.NewEncoder(w).Encode(document) // The client may be gone.
+			answer(w, document, err)
 		})
 	}
 	return mux
+}
+
+// answer sends the result of a request, or its error. The client may be gone.
+func answer(w http.ResponseWriter, document any, err error) {
+	switch {
+	case errors.Is(err, model.ErrDevicesTaken):
+		http.Error(w, err.Error(), http.StatusConflict)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(document)
+	}
 }
 
 // answerReady reports that the agent is ready, or why it is not.
