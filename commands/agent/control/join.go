@@ -15,15 +15,15 @@ func newJoin(sess *session.Session) *cobra.Command {
 	var confirmed bool
 	cmd := &cobra.Command{
 		Use:   "join [--new-cluster]",
-		Short: "Let the node use another cluster, or one again",
-		Long: "Let the node use another cluster than the one that it belongs to, or one again after `agent leave`. " +
+		Short: "Let the node join another cluster, or join again after agent leave",
+		Long: "Let the node join another cluster, or join again after `agent leave`. " +
 			"If the API server in the kubeconfig is that of\nanother cluster, " +
 			"the agent starts and ends no pods for it, because an API server that was set up again would otherwise\n" +
 			"end all pods of this machine. agent status then reports another cluster. " +
 			"After this command, the agent registers\nthe node in the new cluster. " +
 			"Pods of the old cluster end, with their grace periods. Pods from files are not affected.\n" +
 			"\n" +
-			"A new machine does not need this command." +
+			"A new machine does not need this command. After `agent leave`, --new-cluster is not needed." +
 			flags.ExitCodes("0 success", "1 error, for example because this machine is not a node"),
 		Example: "  podctl agent join --new-cluster",
 		Args:    flags.NoArguments,
@@ -43,7 +43,7 @@ func newJoin(sess *session.Session) *cobra.Command {
 				return errors.New("this machine is not registered as a node: start `podctl agent --kubeconfig FILE`")
 			}
 			if left {
-				sess.IO.Note("The node can use a cluster again: run `podctl agent reload`, or start the agent.")
+				sess.IO.Note("The node can join a cluster again: run `podctl agent reload`, or start the agent.")
 				return nil
 			}
 			sess.IO.Note("The node joins the cluster that the API server in its kubeconfig belongs to.")

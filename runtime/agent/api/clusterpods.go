@@ -15,8 +15,7 @@ type ClusterPods struct {
 	Kind       string `json:"kind"`
 	// Node is the name of the Node.
 	Node string `json:"node"`
-	// Stale is why the API server did not return the pods. Items are then those that the watch has returned; empty
-	// otherwise.
+	// Stale is why the API server did not return the pods; empty if it did. If not, Items are the copies of the watch.
 	Stale string `json:"stale,omitempty"`
 	// ListedAt is when the API server returned a list last.
 	ListedAt time.Time `json:"listedAt,omitzero"`

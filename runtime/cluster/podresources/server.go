@@ -17,8 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// requestMax is the largest size of a request in bytes. streamsMax limits the requests of a connection that are in work
-// at the same time.
+// requestMax limits the bytes of a request, and streamsMax the concurrent requests of a connection.
 const (
 	requestMax = 64 << 10
 	streamsMax = 16
