@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -92,7 +93,7 @@ func TestDoctorNodeRefuses(t *testing.T) {
 }
 
 // TestKubeletSettingsExist checks that podctl has each setting of the table of a kubelet's settings, and that a setting
-// of the agent with the name of a kubelet's flag is in that table.
+// of the agent with the name of a kubelet's flag or field is in that table.
 func TestKubeletSettingsExist(t *testing.T) {
 	root := New(&Env{Getenv: func(string) string { return "" }})
 	agent, _, err := root.Find([]string{"agent"})
@@ -107,8 +108,12 @@ func TestKubeletSettingsExist(t *testing.T) {
 		if row.Setting != "" && flag == nil {
 			t.Errorf("there is no --%s", row.Setting)
 		}
-		if row.Flag != "" && row.Setting == "" && agent.Flags().Lookup(row.Flag) != nil && row.Flag != "config" && row.Flag != "v" && row.Flag != "version" {
-			t.Errorf("podctl has --%s: change the row of the table", row.Flag)
+		name := row.Flag
+		if name == "" {
+			name = strings.ToLower(regexp.MustCompile("[A-Z]+").ReplaceAllString(row.Path, "-$0"))
+		}
+		if row.Setting != name && agent.Flags().Lookup(name) != nil && name != "config" && name != "v" && name != "version" {
+			t.Errorf("podctl has --%s: change the row of the table", name)
 		}
 	}
 }

@@ -40,6 +40,10 @@ func Export(a Agent) Exported {
 	e.set("authentication.webhook.enabled", true)
 	for _, row := range All() {
 		text := a.Values[row.Setting]
+		if row.Setting == "shutdown-grace-period" && text == "0s" {
+			// podctl then stops pods within this time. A kubelet would not stop them.
+			text = a.Values["shutdown-grace"]
+		}
 		switch {
 		case row.Support != fields.Honoured || text == "" || row.Form >= List && text == "[]":
 		case row.Setting == "sources" || row.Setting == "max-parallel-pulls" || row.Flag == "kube-reserved":

@@ -18,7 +18,7 @@ func TestExport(t *testing.T) {
 		"max-pods": "50", "cluster-dns": "[10.96.0.10,10.96.0.11]", "cluster-domain": "c.local", "client-ca-file": "/ca",
 		"eviction-hard": "memory.available<5Mi,nodefs.available<10%", "system-reserved": "cpu=750m,memory=1Gi", "anonymous-auth": "true",
 		"register-with-taints": "[a=b:NoSchedule,c:NoExecute]", "max-parallel-pulls": "4", "request-timeout": "1m0s", "bootstrap-kubeconfig": "",
-		"runtime-endpoint": "unix:///x", "tls-cipher-suites": "[]", "shutdown-grace": "30s", "max-dead-containers": "-1", "port": "10251",
+		"runtime-endpoint": "unix:///x", "tls-cipher-suites": "[]", "shutdown-grace": "1m0s", "shutdown-grace-period": "30s", "max-dead-containers": "-1", "port": "10251",
 		"eviction": "false", "log-format": "json",
 	}}
 	e := Export(a)
@@ -57,6 +57,9 @@ func TestExport(t *testing.T) {
 	}
 	if a.Values["bootstrap-kubeconfig"] = "/b"; Export(a).Configuration["rotateCertificates"] != true {
 		t.Error("certificates are not replaced")
+	}
+	if a.Values["shutdown-grace-period"] = "0s"; Export(a).Configuration["shutdownGracePeriod"] != "1m0s" {
+		t.Error("a kubelet does not stop pods at a shutdown")
 	}
 	if a.SystemdCgroup = new(false); Export(a).Configuration["cgroupDriver"] != "cgroupfs" {
 		t.Error("the driver cgroupfs")

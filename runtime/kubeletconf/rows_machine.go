@@ -92,11 +92,10 @@ func resourceRows() []Row {
 		honoured("evictionMinimumReclaim", "eviction-minimum-reclaim", Pairs, "eviction-minimum-reclaim"),
 		without("kernelMemcgNotification", "kernel-memcg-notification", Boolean,
 			"podctl measures memory at intervals.", "false"),
-		honoured("shutdownGracePeriod", "", Duration, "shutdown-grace"),
-		without("shutdownGracePeriodCriticalPods", "", Duration,
-			"podctl stops pods in the order of their priorities, within --shutdown-grace."),
+		honoured("shutdownGracePeriod", "", Duration, "shutdown-grace-period"),
+		honoured("shutdownGracePeriodCriticalPods", "", Duration, "shutdown-grace-period-critical-pods"),
 		without("shutdownGracePeriodByPodPriority", "", Tree,
-			"podctl stops pods in the order of their priorities, within --shutdown-grace."),
+			"podctl has only --shutdown-grace-period, and a part of it for critical pods."),
 		without("crashLoopBackOff.maxContainerRestartPeriod", "", Duration, "The delay grows to 5 minutes.", "5m0s"),
 	}
 }
