@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -76,7 +77,7 @@ func (l *Leaver) RemoveNode(ctx context.Context) error {
 			return &ForbiddenError{l.Node, err}
 		}
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !isAbsent(err) {
 		return wrap("deleting the Node", err)
 	}
 	l.Note("the Node %s is deleted", l.Node)
@@ -92,7 +93,7 @@ func (l *Leaver) RemoveLease(ctx context.Context) error {
 	if err == nil {
 		err = remove(ctx, request(l.Client.Coordination.Delete()), lease.UID, nil)
 	}
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err != nil && !isAbsent(err) {
 		return wrap("deleting the lease", err)
 	}
 	return nil
@@ -102,7 +103,7 @@ func (l *Leaver) RemoveLease(ctx context.Context) error {
 func (l *Leaver) cordon(ctx context.Context) error {
 	node, err := apiclient.Do[v1.Node](ctx, l.node(l.Client.Core.Get()))
 	switch {
-	case apierrors.IsNotFound(err) || err == nil && node.Spec.Unschedulable:
+	case isAbsent(err) || err == nil && node.Spec.Unschedulable:
 		return nil
 	case err != nil:
 		return wrap("reading the Node", err)
@@ -116,8 +117,8 @@ func (l *Leaver) cordon(ctx context.Context) error {
 	return nil
 }
 
-// endPods ends the chosen pods and waits until they are gone. choose is asked again after each list, because pods can
-// be bound in the meantime.
+// endPods ends the chosen pods and waits until they are gone. It calls choose after each list, because pods can be
+// bound in the meantime.
 func (l *Leaver) endPods(
 	ctx context.Context, choose func([]v1.Pod) ([]v1.Pod, error), end func(context.Context, *v1.Pod) error,
 ) error {
@@ -129,7 +130,9 @@ func (l *Leaver) endPods(
 			return wrap("listing the pods of the node", err)
 		}
 		if err == nil {
-			pods, refusal := choose(list.Items)
+			// A server that ignores the selector returns pods of other nodes.
+			onNode := slices.DeleteFunc(list.Items, func(pod v1.Pod) bool { return pod.Spec.NodeName != l.Node })
+			pods, refusal := choose(onNode)
 			if refusal != nil || len(pods) == 0 {
 				return refusal
 			}
@@ -177,7 +180,7 @@ func (l *Leaver) noteOnce(uid types.UID, text string) {
 	}
 }
 
-// evict evicts a pod. The API server refuses that while a PodDisruptionBudget does not allow it.
+// evict evicts a pod. The API server refuses it while a PodDisruptionBudget does not allow it.
 func (l *Leaver) evict(ctx context.Context, pod *v1.Pod) error {
 	text, err := json.Marshal(&policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
@@ -209,14 +212,19 @@ func pathOf(r *rest.Request, pod *v1.Pod) *rest.Request {
 	return r.Namespace(pod.Namespace).Resource("pods").Name(pod.Name).MaxRetries(0)
 }
 
-// remove deletes an object if it has a uid.
+// remove deletes an object if it has a uid. A response that is not an object of the API is an error, because it may
+// come from a proxy.
 func remove(ctx context.Context, r *rest.Request, uid types.UID, grace *int64) error {
-	return r.Body(options(uid, grace)).Do(ctx).Error()
+	_, err := r.Body(options(uid, grace)).Do(ctx).Get()
+	return err
 }
 
 func options(uid types.UID, grace *int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: metav1.NewUIDPreconditions(string(uid))}
 }
+
+// isAbsent reports whether the API server has no such object. A proxy also responds with 404.
+func isAbsent(err error) bool { return apierrors.IsNotFound(err) && apierror.IsFromAPI(err) }
 
 // isTemporary reports whether a request can succeed later: a disruption budget, or a server that does not respond.
 func isTemporary(err error) bool {

@@ -227,3 +227,33 @@ func TestTimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestOtherServer checks that pods of other nodes stay if a server ignores the selector, and that the page of a proxy does
+// not count as the absence or as the deletion of an object.
+func TestOtherServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, pod("web", "ReplicaSet"), pod("other", "ReplicaSet", func(p *v1.Pod) { p.Spec.NodeName = "n2" }))
+		w.Raw = func(r *http.Request) http.HandlerFunc {
+			r.URL.RawQuery = ""
+			return w.answer(r)
+		}
+		if err := w.leaver.Drain(t.Context()); err != nil || w.called() != "evict web" || w.Pod("a", "other") == nil {
+			t.Errorf("%v", err)
+		}
+		for _, c := range []struct {
+			method string
+			code   int
+		}{{"", http.StatusNotFound}, {http.MethodDelete, http.StatusOK}} {
+			w.Raw = func(r *http.Request) http.HandlerFunc {
+				if c.method == "" || r.Method == c.method {
+					return apitest.Page(c.code)
+				}
+				return nil
+			}
+			node, lease := w.leaver.RemoveNode(t.Context()), w.leaver.RemoveLease(t.Context())
+			if node == nil || lease == nil || !strings.Contains(node.Error(), "deleting the Node") || len(w.Objects("leases")) != 1 {
+				t.Errorf("%s %d: %v, %v", c.method, c.code, node, lease)
+			}
+		}
+	})
+}
