@@ -191,3 +191,14 @@ func IsFromAPI(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
+
+// IsRefusal reports whether a server has refused a request, so that the same request would fail again. If the server
+// has a failure or is busy, the request can succeed later.
+func IsRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	code := status.Status().Code
+	return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
+}

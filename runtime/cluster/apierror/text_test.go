@@ -121,3 +121,15 @@ func TestIsFromAPI(t *testing.T) {
 		t.Error("an object that is not found is no answer")
 	}
 }
+
+// TestIsRefusal checks which requests can succeed later.
+func TestIsRefusal(t *testing.T) {
+	for code, want := range map[int]bool{400: true, 403: true, 404: true, 429: false, 500: false, 503: false} {
+		if got := IsRefusal(fmt.Errorf("x: %w", status(code, ""))); got != want {
+			t.Errorf("%d: %v", code, got)
+		}
+	}
+	if IsRefusal(nil) || IsRefusal(errors.New("x")) {
+		t.Error("no response is a refusal")
+	}
+}

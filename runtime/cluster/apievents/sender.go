@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"time"
 
@@ -200,12 +199,7 @@ func do(ctx context.Context, r *rest.Request, namespace string) (*v1.Event, erro
 
 // refused reports whether another try would fail in the same way.
 func refused(err error) bool {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		code := status.Status().Code
-		return code < http.StatusInternalServerError && code != http.StatusTooManyRequests
-	}
-	return errors.As(err, new(*rest.RequestConstructionError))
+	return apierror.IsRefusal(err) || errors.As(err, new(*rest.RequestConstructionError))
 }
 
 // rest waits before the next try, and keeps the last event of each kind if the API server does not respond.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Options are those of kubectl drain.
@@ -30,7 +31,7 @@ func choose(pods []v1.Pod, o Options) (evict []v1.Pod, err error) {
 		switch {
 		case podspec.IsMirror(pod) || isDaemon(pod):
 			continue
-		case isOver(pod) || pod.DeletionTimestamp != nil:
+		case model.IsOver(&pod.Status) || pod.DeletionTimestamp != nil:
 		case metav1.GetControllerOf(pod) == nil && !o.Force:
 			unmanaged = append(unmanaged, name)
 		case hasEmptyDir(pod) && !o.DeleteEmptyDir:
@@ -56,11 +57,7 @@ func remaining(pods []v1.Pod) []v1.Pod {
 
 func isDaemon(pod *v1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
-	return owner != nil && owner.Kind == "DaemonSet"
-}
-
-func isOver(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	return owner != nil && owner.Kind == podspec.KindDaemonSet
 }
 
 func hasEmptyDir(pod *v1.Pod) bool {

@@ -3,7 +3,6 @@ package leave
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -126,7 +125,7 @@ func (l *Leaver) endPods(
 	l.noted = map[types.UID]string{}
 	for {
 		list, err := apiclient.Do[v1.PodList](ctx, l.pods())
-		if err != nil && !isTemporary(err) {
+		if apierror.IsRefusal(err) {
 			return wrap("listing the pods of the node", err)
 		}
 		if err == nil {
@@ -164,10 +163,11 @@ func (l *Leaver) endDue(
 		switch err := end(ctx, pod); {
 		case err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err):
 			// It ends, or another pod has its name.
-		case isTemporary(err):
-			l.noteOnce(pod.UID, fmt.Sprintf("%s cannot be ended yet: %s", name, apierror.Text(err)))
-		default:
+		case apierror.IsRefusal(err):
 			return wrap("ending the pod "+name, err)
+		default:
+			// A disruption budget does not allow it yet, or the server does not respond.
+			l.noteOnce(pod.UID, fmt.Sprintf("%s cannot be ended yet: %s", name, apierror.Text(err)))
 		}
 	}
 	return nil
@@ -225,15 +225,6 @@ func options(uid types.UID, grace *int64) *metav1.DeleteOptions {
 
 // isAbsent reports whether the API server has no such object. A proxy also responds with 404.
 func isAbsent(err error) bool { return apierrors.IsNotFound(err) && apierror.IsFromAPI(err) }
-
-// isTemporary reports whether a request can succeed later: a disruption budget, or a server that does not respond.
-func isTemporary(err error) bool {
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		code := status.Status().Code
-		return code == 429 || code >= 500
-	}
-	return true
-}
 
 func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %s", what, apierror.Text(err))
