@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/podctl/podctl/commands/agent"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec/input"
@@ -25,16 +26,16 @@ const argumentsMax = 2 << 20
 
 // exportNode prints the configuration of a kubelet for the node of this machine's agent, and what a user must know
 // before the kubelet takes the place of the agent. The settings are those of the agent that runs, or else of the
-// configuration.
-func exportNode(ctx context.Context, sess *session.Session, agent *cobra.Command, output string) error {
-	sources, byHand, err := agentSettings(ctx, sess, agent)
+// configuration. cmd is the command `podctl agent`, which has the flags.
+func exportNode(ctx context.Context, sess *session.Session, cmd *cobra.Command, output string) error {
+	sources, byHand, err := agentSettings(ctx, sess, cmd)
 	if err != nil {
 		return err
 	}
 	settings := kubeletconf.Agent{Values: map[string]string{}, Sources: sources}
 	read := func(f *pflag.Flag) { settings.Values[f.Name] = f.Value.String() }
-	agent.Root().PersistentFlags().VisitAll(read)
-	agent.Flags().VisitAll(read)
+	cmd.Root().PersistentFlags().VisitAll(read)
+	cmd.Flags().VisitAll(read)
 	if engine, failure := sess.Engine(); failure == nil {
 		settings.SystemdCgroup = new(engine.Host.Node().SystemdCgroup)
 		settings.Values["runtime-endpoint"] = engine.Client.Endpoint.Address
@@ -70,14 +71,14 @@ func nodeNotes(sess *session.Session, byHand []string) []string {
 
 // agentSettings sets the flags of the agent that runs, and returns its sources and the pods that no source has.
 func agentSettings(
-	ctx context.Context, sess *session.Session, agent *cobra.Command,
+	ctx context.Context, sess *session.Session, cmd *cobra.Command,
 ) (sources, byHand []string, err error) {
 	status, _ := sess.AgentStatus(ctx)
 	if status == nil {
 		sess.IO.Note("note: no agent runs; these are the settings of the configuration")
 	} else {
 		arguments, failure := argumentsOf(status.PID)
-		if err = cmp.Or(failure, agent.ParseFlags(arguments)); err != nil {
+		if err = cmp.Or(failure, cmd.ParseFlags(arguments)); err != nil {
 			return nil, nil, fmt.Errorf("reading the command line of the agent: %w", err)
 		}
 		for i := range status.Pods {
@@ -86,18 +87,14 @@ func agentSettings(
 			}
 		}
 	}
-	if err = shareSettings(sess, agent.Flags()); err != nil {
+	if err = shareSettings(sess, cmd.Flags()); err != nil {
 		return nil, nil, err
 	}
-	if sources = agent.Flags().Args(); len(sources) == 0 {
-		if list, is := agent.Flags().Lookup("sources").Value.(pflag.SliceValue); is {
-			sources = list.GetSlice()
-		}
+	configured, err := cmd.Flags().GetStringArray("sources")
+	if err != nil {
+		return nil, nil, err
 	}
-	if len(sources) == 0 {
-		sources = []string{"/etc/podctl/pods"}
-	}
-	return sources, byHand, nil
+	return agent.SourceNames(cmd.Flags().Args(), configured), byHand, nil
 }
 
 // shareSettings sets the flags of the agent that a configuration has outside of the agent's section.

@@ -206,17 +206,23 @@ func (o *agentOptions) setResources() error {
 	return nil
 }
 
-// sources returns the sources that the user named.
-func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.Source, error) {
+// SourceNames returns the directories, files and URLs of an agent: its arguments, or else those of the configuration,
+// or else the directory that the package installs.
+func SourceNames(args, configured []string) []string {
 	switch {
 	case len(args) > 0:
-	case len(o.from) > 0:
-		args = o.from
+		return args
+	case len(configured) > 0:
+		return configured
 	default:
-		args = []string{defaultSource}
+		return []string{defaultSource}
 	}
+}
+
+// sources returns the sources that the user named.
+func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.Source, error) {
 	var all []sources.Source
-	for _, arg := range args {
+	for _, arg := range SourceNames(args, o.from) {
 		s := sources.Settings{Loader: sess.Loader(false), EndRemoved: o.Cluster != nil}
 		s.Loader.Workloads, s.Loader.Store, s.Loader.SkipUnknown = true, true, o.skipUnknown
 		one, err := o.source(arg, s)

@@ -1,2 +1,2 @@
-// Package agent has the commands for the agent: podctl agent, agent status and agent reload.
+// Package agent has the command `podctl agent`, and `agent leave`, which also needs the program podctl-node.
 package agent
