@@ -21,7 +21,7 @@ import (
 type doctorOptions struct {
 	output string
 	bundle string
-	// node examines the settings of a kubelet. kubeletArgs are some of them.
+	// node examines the settings of a kubelet. kubeletArgs are flags of its command line.
 	node        bool
 	kubeletArgs string
 }

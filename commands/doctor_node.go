@@ -25,8 +25,8 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
-// kubeletFiles are where kubeadm, distributions and k3s store the settings of a kubelet, in the order of systemd and of
-// the kubelet.
+// kubeletFiles returns the files and directories where kubeadm, distributions and k3s store the settings of a kubelet.
+// A later file takes precedence, as in systemd and in the kubelet.
 func kubeletFiles() []string {
 	return []string{
 		"/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d",
@@ -41,7 +41,7 @@ func kubeletFiles() []string {
 // Limits of the files of a kubelet.
 const (
 	kubeletFilesMax = 100
-	// namedDepth is how often files may name other files.
+	// namedDepth limits chains of files that name further files.
 	namedDepth = 3
 )
 
@@ -83,7 +83,7 @@ func runDoctorNode(
 
 // readKubelet reads the files of the kubelet. Without paths and arguments, these are the usual ones that exist.
 func readKubelet(ctx context.Context, files *kubeletconf.Files, arguments string, paths []string) error {
-	r := kubeletReader{ctx: ctx, files: files, seen: map[string]bool{}}
+	r := kubeletReader{files: files, seen: map[string]bool{}}
 	if arguments != "" {
 		words, err := kubeletconf.Words(arguments)
 		if err != nil {
@@ -91,8 +91,7 @@ func readKubelet(ctx context.Context, files *kubeletconf.Files, arguments string
 		}
 		files.AddArguments("--kubelet-args", words)
 	}
-	usual := len(paths) == 0 && arguments == ""
-	if usual {
+	if len(paths) == 0 && arguments == "" {
 		paths = slices.DeleteFunc(kubeletFiles(), func(path string) bool {
 			_, err := os.Stat(path)
 			return safefs.NotExist(err)
@@ -103,16 +102,17 @@ func readKubelet(ctx context.Context, files *kubeletconf.Files, arguments string
 		}
 	}
 	for _, path := range paths {
-		if err := r.add(path); err != nil {
+		if err := r.add(ctx, path); err != nil {
 			return err
 		}
 	}
 	for range namedDepth {
 		for _, path := range files.Named() {
-			if err := r.add(path); err != nil && !safefs.NotExist(err) {
-				return err
-			} else if err != nil {
+			switch err := r.add(ctx, path); {
+			case safefs.NotExist(err):
 				files.Notes = append(files.Notes, path+" does not exist")
+			case err != nil:
+				return err
 			}
 		}
 	}
@@ -121,13 +121,12 @@ func readKubelet(ctx context.Context, files *kubeletconf.Files, arguments string
 
 // kubeletReader reads each file once.
 type kubeletReader struct {
-	ctx   context.Context //nolint:containedctx // it lives as long as one call
 	files *kubeletconf.Files
 	seen  map[string]bool
 }
 
 // add adds a file, or the files of a directory with drop-ins.
-func (r *kubeletReader) add(path string) error {
+func (r *kubeletReader) add(ctx context.Context, path string) error {
 	if r.seen[path] {
 		return nil
 	}
@@ -139,9 +138,9 @@ func (r *kubeletReader) add(path string) error {
 	case err != nil:
 		return err
 	case info.IsDir():
-		return r.addDir(path)
+		return r.addDir(ctx, path)
 	}
-	text, err := input.ReadNamed(r.ctx, path, kubeletconf.MaxBytes)
+	text, err := input.ReadNamed(ctx, path, kubeletconf.MaxBytes)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", path, err)
 	}
@@ -149,7 +148,7 @@ func (r *kubeletReader) add(path string) error {
 }
 
 // addDir adds the drop-ins of a directory and of those below it, in the order of their names.
-func (r *kubeletReader) addDir(dir string) error {
+func (r *kubeletReader) addDir(ctx context.Context, dir string) error {
 	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -157,7 +156,7 @@ func (r *kubeletReader) addDir(dir string) error {
 		if !slices.Contains([]string{".conf", ".yaml", ".yml"}, filepath.Ext(path)) {
 			return nil
 		}
-		return r.add(path)
+		return r.add(ctx, path)
 	})
 }
 

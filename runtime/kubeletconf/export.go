@@ -108,13 +108,8 @@ func (e *Exported) exportSources(sources []string) {
 			field = "staticPodURL"
 		}
 		if _, isSet := e.Configuration[field]; isSet {
-			known, err := source, error(nil)
-			if input.IsURL(source) {
-				known, err = input.URLName(source)
-			}
-			if err == nil {
-				e.Notes = append(e.Notes, "a kubelet has one directory and one URL of pods: "+known+" is left out")
-			}
+			e.Notes = append(e.Notes, "a kubelet has one directory and one URL of pods: "+
+				Setting{"sources", source}.String()+" is left out")
 			continue
 		}
 		e.set(field, source)

@@ -21,18 +21,19 @@ const (
 	kind       = "KubeletConfiguration"
 )
 
-// Files are the settings in a kubelet's files. The zero value has none.
+// Files are the settings in a kubelet's files.
 type Files struct {
 	table table
 	// documents are the configurations in their order. Later ones take precedence.
 	documents []configuration
-	// units has the command line of a unit, and variables those of units and of files of variables.
-	command   []string
-	variables map[string]string
-	order     []string
+	// command is the command line of the kubelet in a unit, and unit the file that has it.
+	command []string
+	unit    string
+	// variables are those of units and of files of variables. variableFiles are the files of variables that units name.
+	variables     map[string]string
+	variableFiles []string
 	// arguments are flags that are not part of a unit, with their origins.
 	arguments []argument
-	inUnit    string
 	// distribution are the defaults of a distribution of Kubernetes.
 	distribution []Row
 	// Notes lists what was not examined.
@@ -57,17 +58,17 @@ func (f *Files) Add(name string, text []byte) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("%s is larger than %d bytes", name, MaxBytes)
 	}
-	var err error
+	variables, areVariables := variablesOf(text)
 	switch {
 	case isUnit(text):
-		err = f.addUnit(name, text)
-	case isVariables(text):
-		err = f.addVariables(name, text)
+		return f.addUnit(name, text)
+	case areVariables:
+		return f.addVariables(name, variables)
 	case document.IsEmpty(text):
+		return nil
 	default:
-		err = f.addDocuments(name, text)
+		return f.addDocuments(name, text)
 	}
-	return err
 }
 
 // AddArguments adds flags of a command line.
@@ -119,7 +120,7 @@ func (f *Files) addTree(name string, tree map[string]any) error {
 // Named returns the files and directories that the flags and units name and that were not added: the configuration, its
 // drop-ins, and files of variables.
 func (f *Files) Named() []string {
-	names := slices.Clone(f.order)
+	names := slices.Clone(f.variableFiles)
 	for _, s := range f.flags() {
 		if s.row.namesFile() && filepath.IsAbs(s.text) {
 			names = append(names, s.text)
@@ -140,45 +141,35 @@ func isUnit(text []byte) bool {
 	return false
 }
 
-// isVariables reports whether all lines have the form NAME=VALUE.
-func isVariables(text []byte) bool {
-	found := false
+// assignment sets a variable to a value, which may be in quotes.
+type assignment struct{ name, value string }
+
+// variablesOf returns the variables of a file such as kubeadm-flags.env. It reports whether all lines of a text have
+// the form NAME=VALUE.
+func variablesOf(text []byte) (all []assignment, ok bool) {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
 		if len(line) == 0 || line[0] == '#' {
 			continue
 		}
-		name, _, assigned := strings.Cut(strings.TrimPrefix(string(line), "export "), "=")
+		name, value, assigned := strings.Cut(strings.TrimPrefix(string(line), "export "), "=")
 		if !assigned || name == "" || strings.ContainsAny(name, " \t:\"'{}[]-") {
-			return false
+			return nil, false
 		}
-		found = true
+		all = append(all, assignment{name, value})
 	}
-	return found
+	return all, len(all) > 0
 }
 
-// addVariables adds a file such as kubeadm-flags.env.
-func (f *Files) addVariables(name string, text []byte) error {
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
-		if line == "" || line[0] == '#' {
-			continue
+// addVariables adds the variables of a file.
+func (f *Files) addVariables(file string, all []assignment) error {
+	for _, v := range all {
+		words, err := Words(v.value)
+		if err != nil {
+			return fmt.Errorf("%s: the variable %s: %w", file, v.name, err)
 		}
-		variable, value, _ := strings.Cut(line, "=")
-		if err := f.setVariable(name, variable, value); err != nil {
-			return err
-		}
+		f.variables[v.name] = strings.Join(words, " ")
 	}
-	return nil
-}
-
-// setVariable stores a variable, whose value may be in quotes.
-func (f *Files) setVariable(name, variable, value string) error {
-	words, err := Words(value)
-	if err != nil {
-		return fmt.Errorf("%s: the variable %s: %w", name, variable, err)
-	}
-	f.variables[variable] = strings.Join(words, " ")
 	return nil
 }
 
@@ -206,7 +197,7 @@ func (f *Files) addDirective(name, key, value string) error {
 	switch {
 	case key == "ExecStart":
 		// An empty line removes the earlier ones.
-		f.command, f.inUnit = words, name
+		f.command, f.unit = words, name
 	case key == "Environment":
 		for _, word := range words {
 			if variable, text, assigned := strings.Cut(word, "="); assigned {
@@ -215,7 +206,7 @@ func (f *Files) addDirective(name, key, value string) error {
 		}
 	case len(words) > 0:
 		if path := strings.TrimPrefix(words[0], "-"); filepath.IsAbs(path) {
-			f.order = append(f.order, path)
+			f.variableFiles = append(f.variableFiles, path)
 		}
 	}
 	return nil

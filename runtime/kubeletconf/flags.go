@@ -68,9 +68,9 @@ func (f *Files) allWords() ([]argument, error) {
 	if len(f.command) > 0 {
 		words, err := expand(f.command, f.variables)
 		if err != nil {
-			return nil, fmt.Errorf("%s: ExecStart: %w", f.inUnit, err)
+			return nil, fmt.Errorf("%s: ExecStart: %w", f.unit, err)
 		}
-		return append(all, argumentsOf(f.inUnit, words)...), nil
+		return append(all, argumentsOf(f.unit, words)...), nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.variables)) {
 		words, err := Words(f.variables[name])

@@ -66,17 +66,17 @@ func (f *Files) merged() (merged map[string]any, origins map[string]string) {
 
 func mergePatch(into, patch map[string]any) {
 	for key, value := range patch {
-		before, isTree := into[key].(map[string]any)
-		after, stays := value.(map[string]any)
+		tree, isTree := value.(map[string]any)
 		switch {
 		case value == nil:
 			delete(into, key)
-		case isTree && stays:
-			mergePatch(before, after)
-		case stays:
-			fresh := map[string]any{}
-			mergePatch(fresh, after)
-			into[key] = fresh
+		case isTree:
+			below, was := into[key].(map[string]any)
+			if !was {
+				below = map[string]any{}
+				into[key] = below
+			}
+			mergePatch(below, tree)
 		default:
 			into[key] = value
 		}
