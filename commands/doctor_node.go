@@ -29,8 +29,8 @@ import (
 // A later file takes precedence, as in systemd and in the kubelet.
 func kubeletFiles() []string {
 	return []string{
-		"/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d",
-		"/etc/systemd/system/kubelet.service", "/etc/systemd/system/kubelet.service.d",
+		"/usr/lib/systemd/system/kubelet.service", "/etc/systemd/system/kubelet.service",
+		"/usr/lib/systemd/system/kubelet.service.d", "/etc/systemd/system/kubelet.service.d",
 		"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env",
 		"/etc/default/kubelet", "/etc/sysconfig/kubelet",
 		"/etc/rancher/k3s/config.yaml", "/etc/rancher/k3s/config.yaml.d",

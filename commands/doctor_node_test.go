@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,6 +61,16 @@ func TestDoctorNode(t *testing.T) {
 	}
 	if code, _, stderr = call(t, "", "version", "--client", "--config", file); code != exit.OK {
 		t.Errorf("the printed configuration: %s\n%s", stderr, config)
+	}
+}
+
+// TestKubeletFiles checks that drop-ins follow the units of all directories, as in systemd.
+func TestKubeletFiles(t *testing.T) {
+	files := kubeletFiles()
+	dropIn := slices.IndexFunc(files, func(path string) bool { return strings.HasSuffix(path, ".service.d") })
+	unit := slices.Index(files, "/etc/systemd/system/kubelet.service")
+	if unit < 0 || dropIn < unit {
+		t.Errorf("the drop-ins are at %d, and the last unit is at %d", dropIn, unit)
 	}
 }
 
