@@ -52,10 +52,10 @@ func newDoctor(sess *session.Session, agent *cobra.Command) *cobra.Command {
 			"Everything else in the manifests is included.\n" +
 			"\n" +
 			"--node examines the settings of the kubelet of this machine instead, before podctl takes over its node. " +
-			"It reads the files\nof kubeadm, systemd and k3s, or the given files and directories: " +
-			"configurations of a kubelet, units, files of variables\nand configurations of k3s. " +
-			"For each setting it prints the flag of podctl with the same effect (✓), " +
-			"what podctl does in its\nplace (!), or that podctl cannot be used with it (✗). " +
+			"It reads the\nfiles of kubeadm, systemd and k3s, or the given files and directories: " +
+			"configurations of a kubelet, units, files of\nvariables and configurations of k3s. " +
+			"For each setting it prints the flag of podctl with the same effect (✓), what podctl\n" +
+			"does in its place (!), or that podctl cannot be used with it (✗). " +
 			"Then it prints a configuration of podctl." +
 			flags.ExitCodes("0 pods can run; with --node, podctl can take over", "1 they cannot, or an error"),
 		Example: "  podctl doctor\n  podctl doctor --bundle report.tar.gz\n" +
@@ -79,7 +79,7 @@ func newDoctor(sess *session.Session, agent *cobra.Command) *cobra.Command {
 	f.VarP(flags.Output(&o.output, "json", "yaml"), "output", "o", "Output format: text, json or yaml")
 	f.StringVar(&o.bundle, "bundle", "", "Write an archive for a bug report to this file (.tar.gz)")
 	f.BoolVar(&o.node, "node", false, "Examine the settings of the kubelet of this machine, or of the given files")
-	f.StringVar(&o.kubeletArgs, "kubelet-args", "", "Flags of the kubelet, as one text")
+	f.StringVar(&o.kubeletArgs, "kubelet-args", "", "Flags of the kubelet, in one argument")
 	return cmd
 }
 

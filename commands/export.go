@@ -32,7 +32,7 @@ func newExport(sess *session.Session, agent *cobra.Command) *cobra.Command {
 			"A manifest that makes a kubelet\npanic (runtimeClassName) is not printed.\n" +
 			"\n" +
 			"--node prints the configuration of a kubelet that takes the place of the agent of this machine. " +
-			"Its command line, the\nfiles that stay and the differences are listed on stderr." +
+			"The command line of the\nkubelet, the files that stay and the differences are listed on stderr." +
 			flags.ExitCodes(
 				"0 success",
 				"1 error",

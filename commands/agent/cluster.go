@@ -55,8 +55,8 @@ func (o *clusterOptions) addTo(set *pflag.FlagSet) {
 	f.BoolVar(&o.offlineSecrets, "offline-secrets", true,
 		"Keep copies of Secrets and tokens on disk, so that pods that need them start without the API server")
 	f.DurationVar(&o.ShutdownGracePeriod, "shutdown-grace-period", 0,
-		"Time for pods to stop at a shutdown of the machine, after which those of the API server have failed, as with "+
-			"a kubelet (0: they run again after the boot)")
+		"Time for pods to stop at a shutdown of the machine, as with a kubelet: those of the API server fail "+
+			"(0: --shutdown-grace applies, and they run again after the boot)")
 	f.DurationVar(&o.ShutdownGracePeriodCriticalPods, "shutdown-grace-period-critical-pods", 0,
 		"Part of --shutdown-grace-period for critical pods, which stop after all others")
 	f.StringVar(&o.ProviderID, "provider-id", "",

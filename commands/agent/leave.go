@@ -25,10 +25,10 @@ func newLeave(sess *session.Session, program Program, cluster *clusterOptions) *
 		Use:   "leave [flags]",
 		Short: "Take this machine out of its cluster",
 		Long: "Take this machine out of its cluster. " +
-			"The command cordons the Node and evicts its pods, as kubectl drain does: " +
-			"PodDisruptionBudgets\nare respected, and pods of DaemonSets and mirror pods stay. " +
-			"Then it deletes the Node, its last pods and its lease, and\nthe agent continues without the cluster. " +
-			"Pods from files and pods that were applied by hand are not affected.\n" +
+			"The command cordons the Node and evicts its pods, as kubectl drain does:\n" +
+			"PodDisruptionBudgets are respected, and pods of DaemonSets and mirror pods stay. " +
+			"Then it deletes the Node, its last pods\nand its lease, and the agent continues without the cluster. " +
+			"Pods from files and pods that were applied by hand are not\naffected.\n" +
 			"\n" +
 			"A node may not delete its own Node. " +
 			"Without --kubeconfig, the command drains the node and ends with exit code 3. " +

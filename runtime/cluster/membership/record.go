@@ -95,8 +95,8 @@ func HasLeft(stateDir string) (bool, error) {
 	return r != nil && r.Left, err
 }
 
-// Forget allows the node to join another cluster, or one again: podctl forgets to which one it belonged, but keeps the
-// name of the Node. It reports whether this machine has been registered.
+// Forget allows the node to join another cluster, or to join one again after Leave: podctl forgets to which one it
+// belonged, but keeps the name of the Node. It reports whether this machine has been registered.
 func Forget(stateDir string) (registered bool, err error) {
 	r, err := Read(stateDir)
 	if err != nil || r == nil {
