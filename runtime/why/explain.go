@@ -47,7 +47,7 @@ type Explanation struct {
 	Subjects []Subject `json:"subjects"`
 	// Next is what the next pass does; nil for a pod that is gone.
 	Next *Next `json:"next,omitempty"`
-	// Decisions are those of earlier passes, and Events what else happened. The newest is the last.
+	// Decisions are those of earlier passes, and Events the failures of probes and hooks. The newest is the last.
 	Decisions []state.Decision `json:"decisions"`
 	Events    []state.PodEvent `json:"events"`
 }
@@ -118,8 +118,7 @@ func Explain(in *Input) *Explanation {
 		}
 	}
 	for _, ev := range in.History.Events {
-		// Without decisions, an earlier version of podctl has written the history.
-		if in.concerns(ev.Container) && (isFinding(&ev) || len(in.History.Decisions) == 0) {
+		if in.concerns(ev.Container) && isFinding(&ev) {
 			e.Events = append(e.Events, ev)
 		}
 	}
