@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +17,6 @@ import (
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/redaction"
-	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -58,7 +55,7 @@ func runWhy(ctx context.Context, sess *session.Session, o *whyOptions, args []st
 	d, err := selection.One(ctx, sess, selection.Show, args[0])
 	unknown := error(nil)
 	if gone := (*state.NotFoundError)(nil); errors.As(err, &gone) {
-		err = findGone(sess, in, args[0], err)
+		err = findGone(sess, in, args[0], gone.Name, err)
 	} else if err == nil {
 		unknown, err = gather(ctx, sess, in, d)
 	}
@@ -76,15 +73,12 @@ func showWhy(sess *session.Session, o *whyOptions, e *why.Explanation) error {
 	return text.Write(e)
 }
 
-// findGone finds the newest history of a pod that was deleted. notFound is returned if there is none.
-func findGone(sess *session.Session, in *why.Input, name string, notFound error) error {
-	full := name
-	if !strings.Contains(name, "/") {
-		full = sess.Flags.Namespace + "/" + name
-	}
+// findGone finds the newest history of a deleted pod by the user's argument or the full name that this gives. It returns
+// notFound if there is none.
+func findGone(sess *session.Session, in *why.Input, arg, name string, notFound error) error {
 	all, unreadable := sess.Flags.Layout().Histories().All()
 	for _, h := range all {
-		if h.Pod.String() != full && !state.MatchesUID(h.Pod.UID, name) {
+		if h.Pod.String() != name && !state.MatchesUID(h.Pod.UID, arg) {
 			continue
 		}
 		if in.History == nil || lastOf(in.History).Before(lastOf(h)) {
@@ -138,8 +132,7 @@ func gather(ctx context.Context, sess *session.Session, in *why.Input, d *podspe
 	if checkpoint, unreadable := r.layout.Pod(in.Pod.UID).Checkpoint().Read(); unreadable == nil {
 		in.Memory = withoutSecrets(checkpoint)
 	}
-	status, _ := sess.AgentStatus(ctx)
-	in.Agent, in.AgentRuns = agentPod(status, in.Pod), status != nil
+	in.Agent = sess.AgentPods(ctx)[in.Pod.UID]
 	// The agent waits between pulls, commands do not.
 	newest := session.Newest(ctx, sess, []*podspec.Desired{d})[0]
 	in.Plan, err = r.plan(ctx, newest, in.Status, plan.Options{PullBackoff: in.Agent != nil})
@@ -162,15 +155,4 @@ func withoutSecrets(checkpoint *state.Checkpoint) *model.Memory {
 		}
 	}
 	return &memory
-}
-
-// agentPod returns a pod in the status of the agent; nil if the agent does not keep it.
-func agentPod(status *api.Status, ref model.PodRef) *api.Pod {
-	if status == nil {
-		return nil
-	}
-	if i := slices.IndexFunc(status.Pods, func(p api.Pod) bool { return p.UID == ref.UID }); i >= 0 {
-		return &status.Pods[i]
-	}
-	return nil
 }

@@ -69,6 +69,7 @@ func TestWhy(t *testing.T) {
 	if !e.Gone || last.Kind != "StopSandbox" || last.Reason != "Deleted" || len(e.Subjects) != 0 {
 		t.Errorf("of a deleted pod: %+v", e)
 	}
+	l.Must("why", "pod/web")
 	l.Must("prune")
 	if code, _, stderr := l.Call("why", "web"); code != exit.Error || !strings.Contains(stderr, "no pod default/web") {
 		t.Errorf("after prune: %d %s", code, stderr)

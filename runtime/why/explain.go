@@ -29,9 +29,8 @@ type Input struct {
 	// Plan is that of the next pass; nil if it is unknown. PlanError is then the reason, if there is one.
 	Plan      *plan.Plan
 	PlanError string
-	// AgentRuns reports whether an agent runs. Agent is the pod in its status; nil if the agent does not keep the pod.
-	AgentRuns bool
-	Agent     *api.Pod
+	// Agent is the pod in the status of the agent; nil if no agent keeps it.
+	Agent *api.Pod
 }
 
 // Explanation explains the state of a pod.
