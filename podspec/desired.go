@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -90,6 +91,11 @@ func (o Origin) MarkSource(pod *v1.Pod) {
 func IsMirror(pod *v1.Pod) bool {
 	_, is := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return is
+}
+
+// MirrorName returns the name of the mirror pod of a pod (kubelet: generatePodName).
+func MirrorName(namespace, name, node string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name + "-" + strings.ToLower(node)}
 }
 
 // New returns a pod that no longer changes, so its hashes are computed only once.

@@ -199,14 +199,7 @@ func (v *Lists) Containers(pods []*v1.Pod) (header []string, rows []Row) {
 
 // StatusOf returns the status of a container. It is never nil, but empty if the pod has none.
 func StatusOf(pod *v1.Pod, name string) *v1.ContainerStatus {
-	for _, list := range [][]v1.ContainerStatus{
-		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
-	} {
-		if i := slices.IndexFunc(list, func(s v1.ContainerStatus) bool { return s.Name == name }); i >= 0 {
-			return &list[i]
-		}
-	}
-	return &v1.ContainerStatus{}
+	return cmp.Or(model.StatusOf(&pod.Status, name), &v1.ContainerStatus{})
 }
 
 // stateText describes the state of a container in one word, with the exit code of a failed one.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +57,7 @@ func shows(options *v1.PodLogOptions, stream string) bool {
 // loggedRun returns the id, with the name of the runtime, of the container whose log is shown: the running one, the
 // last that ended, or with previous the one before it (kubelet: validateContainerLogStatus).
 func loggedRun(status *v1.PodStatus, pod, container string, previous bool) (string, error) {
-	c := statusOf(status, container)
+	c := model.StatusOf(status, container)
 	if c == nil {
 		return "", fmt.Errorf("container %q in pod %q is not available", container, pod)
 	}
@@ -100,15 +99,6 @@ func waitingFor(reason string) string {
 		return "trying and failing to pull image"
 	}
 	return reason
-}
-
-// statusOf returns the status of a container, or nil.
-func statusOf(status *v1.PodStatus, name string) *v1.ContainerStatus {
-	all := slices.Concat(status.ContainerStatuses, status.InitContainerStatuses, status.EphemeralContainerStatuses)
-	if i := slices.IndexFunc(all, func(c v1.ContainerStatus) bool { return c.Name == name }); i >= 0 {
-		return &all[i]
-	}
-	return nil
 }
 
 // idOf returns the id of a container without the name of the runtime (containerd://ID).

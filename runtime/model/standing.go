@@ -1,6 +1,10 @@
 package model
 
-import v1 "k8s.io/api/core/v1"
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+)
 
 // OwnerWorkloads is the owner of every pod of a workload (podspec.Origin): the agent's source of these pods. It does
 // not depend on who applied the workload.
@@ -15,6 +19,18 @@ type Standing struct {
 	Stopping bool
 	// Unknown is the error if the pod could not be observed; otherwise nil. Status then has the phase Unknown.
 	Unknown error
+}
+
+// StatusOf returns the status of a container; nil if the pod has none.
+func StatusOf(status *v1.PodStatus, container string) *v1.ContainerStatus {
+	for _, list := range [][]v1.ContainerStatus{
+		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
+	} {
+		if i := slices.IndexFunc(list, func(s v1.ContainerStatus) bool { return s.Name == container }); i >= 0 {
+			return &list[i]
+		}
+	}
+	return nil
 }
 
 // IsOver reports whether a pod has succeeded or failed.

@@ -30,7 +30,7 @@ func RestartsAfter(pod *v1.Pod, spec *v1.Container, exitCode int32) bool {
 	if _, ok := matchingRule(spec, exitCode); ok {
 		return true
 	}
-	switch policyOf(pod, spec) {
+	switch RestartPolicy(pod, spec) {
 	case v1.ContainerRestartPolicyNever:
 		return false
 	case v1.ContainerRestartPolicyOnFailure:
@@ -40,8 +40,8 @@ func RestartsAfter(pod *v1.Pod, spec *v1.Container, exitCode int32) bool {
 	return true
 }
 
-// policyOf returns a container's own restart policy, or the pod's.
-func policyOf(pod *v1.Pod, spec *v1.Container) v1.ContainerRestartPolicy {
+// RestartPolicy returns a container's own restart policy, or the pod's.
+func RestartPolicy(pod *v1.Pod, spec *v1.Container) v1.ContainerRestartPolicy {
 	if spec.RestartPolicy != nil {
 		return *spec.RestartPolicy
 	}
@@ -56,7 +56,7 @@ func MayRestart(pod *v1.Pod, spec *v1.Container) bool {
 // RestartsWhenStopped decides for a container that is about to be stopped and has no exit code yet. Only its policy
 // counts, because rules need an exit code.
 func RestartsWhenStopped(pod *v1.Pod, spec *v1.Container) bool {
-	return policyOf(pod, spec) != v1.ContainerRestartPolicyNever
+	return RestartPolicy(pod, spec) != v1.ContainerRestartPolicyNever
 }
 
 // SucceededForGood reports whether a container is not started in a new sandbox because it exited with zero and only
@@ -64,7 +64,7 @@ func RestartsWhenStopped(pod *v1.Pod, spec *v1.Container) bool {
 func (p *Pod) SucceededForGood(ref podspec.ContainerRef) bool {
 	c := p.Newest(ref.Name)
 	return c != nil && c.State == model.Exited && c.ExitCode == 0 && !p.AwaitsRestart(ref.Name) &&
-		policyOf(p.Manifest, ref.Container) == v1.ContainerRestartPolicyOnFailure
+		RestartPolicy(p.Manifest, ref.Container) == v1.ContainerRestartPolicyOnFailure
 }
 
 // InitFailed reports whether an exited init container failed. One that ran out of memory has failed whatever its exit

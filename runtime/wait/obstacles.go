@@ -2,7 +2,6 @@ package wait
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,21 +55,11 @@ func obstacles(in *plan.Input, status *v1.PodStatus, p *plan.Plan, goal Goal) []
 		list = append(list, holding(h))
 	}
 	for _, ref := range podspec.Containers(in.Desired.Pod) {
-		if s := statusOf(status, ref.Name); s.State.Running != nil && !held[ref.Name] {
-			list = append(list, running(in, ref, &s, goal)...)
+		if s := model.StatusOf(status, ref.Name); s != nil && s.State.Running != nil && !held[ref.Name] {
+			list = append(list, running(in, ref, s, goal)...)
 		}
 	}
 	return list
-}
-
-// statusOf returns the status of a container; empty if there is none.
-func statusOf(status *v1.PodStatus, name string) v1.ContainerStatus {
-	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
-		if s.Name == name {
-			return s
-		}
-	}
-	return v1.ContainerStatus{}
 }
 
 // holding describes a hold.

@@ -105,9 +105,8 @@ func (c *comparer) of(d *podspec.Desired) *v1.Pod {
 	return &c.remote.Items[i]
 }
 
-// mirrorName returns the name of the mirror pod of a pod (kubelet: generatePodName).
 func (c *comparer) mirrorName(pod *v1.Pod) string {
-	return pod.Name + "-" + strings.ToLower(c.remote.Node)
+	return podspec.MirrorName(pod.Namespace, pod.Name, c.remote.Node).Name
 }
 
 func (c *comparer) add(l *Local, kind DifferenceKind, format string, args ...any) *Difference {
@@ -148,11 +147,7 @@ func (c *comparer) replacement(gone *v1.Pod) string {
 }
 
 func (c *comparer) deletionText(pod *v1.Pod) string {
-	text := "the API server deletes the pod"
-	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
-		left := max(pod.DeletionTimestamp.Sub(c.now), 0)
-		text += fmt.Sprintf(": %.0f s of %d s are left", left.Seconds(), *grace)
-	}
+	text := "the API server deletes the pod" + graceLeft(pod, c.now)
 	if model.IsOver(&pod.Status) && len(pod.Finalizers) > 0 {
 		text += "; it waits for the finalizers " + strings.Join(pod.Finalizers, ", ")
 	}

@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -80,13 +81,19 @@ func (x *explainer) deletion() *Cause {
 	if at == nil || podIsOver(x.Status) {
 		return nil
 	}
-	c := &Cause{Reason: model.Deleted, Message: "the pod is being deleted", Until: &at.Time}
-	if grace := x.Status.DeletionGracePeriodSeconds; grace != nil {
-		left := max(at.Sub(x.Now), 0).Round(time.Second)
-		c.Message += fmt.Sprintf(": %.0f s of %d s are left", left.Seconds(), *grace)
-	}
+	c := &Cause{Reason: model.Deleted, Message: "the pod is being deleted" + graceLeft(x.Status, x.Now), Until: &at.Time}
 	c.Changes = []string{"a shorter grace period ends it earlier: " + x.deleteCommand() + " --grace-period=1"}
 	return c
+}
+
+// graceLeft describes the rest of the grace period of a pod that is being deleted; empty if it has none.
+func graceLeft(pod *v1.Pod, now time.Time) string {
+	grace := pod.DeletionGracePeriodSeconds
+	if grace == nil {
+		return ""
+	}
+	left := max(pod.DeletionTimestamp.Sub(now), 0)
+	return fmt.Sprintf(": %.0f s of %d s are left", left.Seconds(), *grace)
 }
 
 func podIsOver(pod *v1.Pod) bool { return model.IsOver(&pod.Status) }
@@ -181,7 +188,7 @@ func (x *explainer) stateCauses(ref podspec.ContainerRef, status *v1.ContainerSt
 		c := endOf(status.State.Terminated)
 		if x.stays(ref.Name) {
 			c.Changes = []string{fmt.Sprintf("restartPolicy %s does not restart it; podctl restart %s %s does",
-				x.restartPolicy(ref), x.Pod, ref.Name)}
+				podstatus.RestartPolicy(x.Status, ref.Container), x.Pod, ref.Name)}
 		}
 		return []Cause{c}
 	case x.failed(ref.Name) && len(x.heldCauses(ref.Name)) == 0:
@@ -210,13 +217,6 @@ func (x *explainer) stays(name string) bool {
 	}
 	o := x.Plan.Object(name)
 	return o != nil && o.Action == plan.Kept
-}
-
-func (x *explainer) restartPolicy(ref podspec.ContainerRef) string {
-	if ref.RestartPolicy != nil {
-		return string(*ref.RestartPolicy)
-	}
-	return string(x.Status.Spec.RestartPolicy)
 }
 
 // newest returns the newest decision of a kind about a container that was carried out; nil if there is none.
@@ -294,16 +294,8 @@ func reasonText(d *state.Decision) string {
 	return d.Message
 }
 
-// statusOf returns the status of a container; an empty one if there is none.
+// statusOf returns the status of a container. A container without a status waits.
 func statusOf(pod *v1.Pod, name string) *v1.ContainerStatus {
-	for _, list := range [][]v1.ContainerStatus{
-		pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses, pod.Status.EphemeralContainerStatuses,
-	} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return &v1.ContainerStatus{State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}}
+	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}
+	return cmp.Or(model.StatusOf(&pod.Status, name), &v1.ContainerStatus{State: waiting})
 }

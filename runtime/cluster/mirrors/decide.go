@@ -60,7 +60,7 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 func (s *State) actions() (due []action) {
 	pods, mirrors := map[types.NamespacedName][]Pod{}, map[types.NamespacedName]*v1.Pod{}
 	for _, p := range s.Pods {
-		name := NameOf(p.Desired.Pod.Namespace, p.Desired.Pod.Name, s.Name)
+		name := podspec.MirrorName(p.Desired.Pod.Namespace, p.Desired.Pod.Name, s.Name)
 		pods[name] = append(pods[name], p)
 	}
 	for _, m := range s.Mirrors {

@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
@@ -28,11 +26,6 @@ const (
 
 // omittedMax limits the value of AnnotationOmitted in bytes. All annotations of an object may have 256 KiB.
 const omittedMax = 4096
-
-// NameOf returns the name of the mirror pod of a pod (kubelet: generatePodName).
-func NameOf(namespace, name, node string) types.NamespacedName {
-	return types.NamespacedName{Namespace: namespace, Name: name + "-" + strings.ToLower(node)}
-}
 
 // Hash returns the digest of a pod on a node. Two versions with the same digest have the same mirror pod. It has the
 // form of a kubelet's, which also includes the node.
@@ -54,7 +47,7 @@ func hashOf(mirror *v1.Pod) string { return mirror.Annotations[v1.MirrorPodAnnot
 // newMirror returns the mirror pod of a pod. The Node owns it.
 func newMirror(p *Pod, node *v1.Node, now time.Time) *v1.Pod {
 	from := p.Desired.Pod
-	name := NameOf(from.Namespace, from.Name, node.Name)
+	name := podspec.MirrorName(from.Namespace, from.Name, node.Name)
 	spec, omitted := withoutReferences(from)
 	spec.NodeName = node.Name
 	// The API server computes both from the class.

@@ -109,7 +109,7 @@ func (m *mirrorPods) hash(pod *v1.Pod) string {
 
 // of returns the mirror pod of a pod of another source; nil if there is none.
 func (m *mirrorPods) of(namespace, name string) *v1.Pod {
-	return m.source.Mirror(mirrors.NameOf(namespace, name, m.NodeName))
+	return m.source.Mirror(podspec.MirrorName(namespace, name, m.NodeName))
 }
 
 // apiUID returns the uid in the API of a pod.
