@@ -167,6 +167,7 @@ func (h *History) Add(events ...PodEvent) {
 
 // HasSince reports whether the history has an equal event at or after a time.
 func (h *History) HasSince(since time.Time, e PodEvent) bool {
+	e.Message = cut(e.Message)
 	for _, old := range h.Events {
 		if sameEvent(&old, &e) && !old.Last.Before(since) {
 			return true

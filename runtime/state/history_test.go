@@ -31,6 +31,10 @@ func TestEventsAreCountedAndBounded(t *testing.T) {
 	if n := len(h.Events[0].Message); n > messageMax {
 		t.Errorf("a message has %d bytes", n)
 	}
+	long := PodEvent{Reason: fmt.Sprint(3*eventsMax - 1), Message: strings.Repeat("é", messageMax)}
+	if !h.HasSince(time.Time{}, long) {
+		t.Error("an event with a shortened message is not found again")
+	}
 }
 
 // TestEquivalentEventsAreMerged checks that events that differ only in the id of a command's run or in elapsed time
