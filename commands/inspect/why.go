@@ -95,20 +95,13 @@ func findGone(sess *session.Session, in *why.Input, arg, name string, notFound e
 
 // lastOf returns the time of the newest record of a history.
 func lastOf(h *state.History) (last time.Time) {
-	for i := range h.Events {
-		last = later(last, h.Events[i].Last)
+	if n := len(h.Events); n > 0 {
+		last = h.Events[n-1].Last
 	}
-	for i := range h.Decisions {
-		last = later(last, h.Decisions[i].Last)
+	if n := len(h.Decisions); n > 0 && h.Decisions[n-1].Last.After(last) {
+		last = h.Decisions[n-1].Last
 	}
 	return last
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // gather collects the records of a pod that exists. unknown is the reason why the explanation is incomplete.

@@ -86,8 +86,13 @@ func TestWhyOfDrift(t *testing.T) {
 		t.Errorf("before the pass: %+v", e.Subjects)
 	}
 	l.Must("apply", web)
-	if got := kinds(explained(t, l, "web"), ""); !slices.Contains(got, state.Drift+" ") {
+	e := explained(t, l, "web")
+	if got := kinds(e, ""); !slices.Contains(got, state.Drift+" ") {
 		t.Errorf("%v", got)
+	}
+	// The pass found it before it started the container again.
+	if last := e.Decisions[len(e.Decisions)-1]; last.Kind != "StartContainer" {
+		t.Errorf("the last decision is %+v", last)
 	}
 }
 

@@ -148,6 +148,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		warnings: opts.Warnings,
 	}
 	sub.report.recorder.Pod, sub.report.recorder.Listen = cmp.Or(sub.desired, sub.applied), e.Recorded
+	recordDrift(&sub.report.recorder, p)
 	sub.schedule = newScheduler(p, sub.report)
 	sub.checkpoint = &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone()}
 	stop := &stopper{subject: sub, hooks: &hooks{sub}, slots: make(semaphore, maxConcurrent)}

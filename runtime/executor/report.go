@@ -104,7 +104,6 @@ func (r *reporter) pullPaused(container, image string) {
 func (r *reporter) write(pod state.Pod) {
 	r.mu.Lock()
 	recordPlan(&r.recorder, r.now(), r.plan)
-	recordDrift(&r.recorder, r.plan)
 	recordHolds(&r.recorder, r.now(), r.plan)
 	for _, w := range r.warnings {
 		r.recorder.WarningOnce(r.now(), w.Since, w.Reason, "", w.Text)
