@@ -9,34 +9,25 @@ import (
 
 	"github.com/podctl/podctl/podspec/quote"
 	"github.com/podctl/podctl/runtime/agent/api"
-	"github.com/podctl/podctl/runtime/cluster/guard"
-	"github.com/podctl/podctl/runtime/cluster/pods"
-	"github.com/podctl/podctl/runtime/cluster/statuses"
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// remotePods compares what this node has with the API server.
-type remotePods struct {
-	name     string
-	guard    *guard.Guard
-	source   *pods.Source
-	statuses *statuses.Manager
-	mirrors  *mirrorPods
-	now      func() time.Time
-}
+// remotePods returns the pods of the node in the API server, for users.
+type remotePods struct{ node *node }
 
-// listPatience limits the list for a user. If the API server is slower, the watched copies are shown, and the reason.
+// listPatience limits the request for the pods. If the API server is slower, Pods returns the watched copies.
 const listPatience = 5 * time.Second
 
 // Pods returns the pods of this node in the API server, or the watched copies and why there are no newer ones.
 func (r *remotePods) Pods(ctx context.Context) *api.ClusterPods {
+	n := r.node
 	p := &api.ClusterPods{
-		APIVersion: model.APIVersion, Kind: "ClusterPods", Node: r.name, ListedAt: r.now(), Items: []v1.Pod{},
-		Unsent: r.statuses.Unsent(), MirrorHashes: r.mirrors.manifestHashes(),
+		APIVersion: model.APIVersion, Kind: "ClusterPods", Node: n.NodeName, ListedAt: n.member.Now(), Items: []v1.Pod{},
+		Unsent: n.statuses.Summary().Unsent, MirrorHashes: n.mirrors.manifestHashes(),
 	}
 	list, err := r.list(ctx)
 	if err != nil {
-		p.Stale, p.ListedAt, list = quote.OneLine(err.Error()), r.source.ListedAt(), r.source.All()
+		p.Stale, p.ListedAt, list = quote.OneLine(err.Error()), n.source.ListedAt(), n.source.All()
 	}
 	for _, pod := range list {
 		p.Items = append(p.Items, *pod)
@@ -47,10 +38,10 @@ func (r *remotePods) Pods(ctx context.Context) *api.ClusterPods {
 func (r *remotePods) list(ctx context.Context) ([]*v1.Pod, error) {
 	limited, cancel := context.WithTimeout(ctx, listPatience)
 	defer cancel()
-	if err := r.guard.Confirm(limited); err != nil {
+	if err := r.node.guard.Confirm(limited); err != nil {
 		return nil, err
 	}
-	return r.source.List(limited)
+	return r.node.source.List(limited)
 }
 
 // manifestHashes returns the hashes of the newest manifests by the uids of their pods.

@@ -24,7 +24,7 @@ func (n *node) Describe(s *api.Status) {
 		},
 		Node:     describeNode(n),
 		Server:   n.ports.describe(&n.Server),
-		Statuses: api.Requests{Pending: sent.Pending, LastSent: sent.LastSent, Error: sent.Failure},
+		Statuses: api.Requests{Pending: len(sent.Unsent), LastSent: sent.LastSent, Error: sent.Failure},
 		Events:   api.Requests{Pending: n.events.Pending()},
 
 		Certificates: n.certificates.describe(),

@@ -259,7 +259,7 @@ func (l *loop) summarize() {
 		}
 	}
 	l.mu.Lock()
-	l.summary.Pending, l.summary.Unsent, l.summary.Failure = len(unsent), unsent, failure
+	l.summary.Unsent, l.summary.Failure = unsent, failure
 	l.summary.Settled = len(unsent) == 0 && !l.observing && len(l.dirty)+len(l.missed) == 0
 	l.mu.Unlock()
 }

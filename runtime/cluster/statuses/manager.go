@@ -78,15 +78,13 @@ type Manager struct {
 
 // Summary is the state of a Manager.
 type Summary struct {
-	// Pending counts the pods whose newest status the API may not have.
-	Pending int
+	// Unsent are the uids of the pods whose newest status the API may not have.
+	Unsent []types.UID
 	// Settled is set if nothing is to be observed or sent.
 	Settled bool
 	// LastSent is the time of the last successful request; zero before the first.
 	LastSent time.Time
-	// Unsent are the uids of these pods.
-	Unsent []types.UID
-	// Failure is the last failure of a request for a pending pod; empty if there is none.
+	// Failure is the last failure of a request for one of the Unsent pods; empty if there is none.
 	Failure string
 }
 
@@ -127,9 +125,6 @@ func (m *Manager) Summary() Summary {
 	s.Settled = s.Settled && len(m.marked)+len(m.changed) == 0 && !m.woken
 	return s
 }
-
-// Unsent returns the uids of the pods whose newest status the API may not have.
-func (m *Manager) Unsent() []types.UID { return m.Summary().Unsent }
 
 func (m *Manager) note(change func()) {
 	m.mu.Lock()
