@@ -6,9 +6,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/selection"
 	"github.com/podctl/podctl/commands/session"
@@ -22,9 +19,8 @@ import (
 
 // diffCluster compares the pods of this node with those of the API server, which the agent knows.
 func diffCluster(ctx context.Context, sess *session.Session, output string) error {
-	client := api.Client{Socket: sess.Flags.Layout().AgentSocket()}
 	// The API server is read first: a pod that it gets in between is then not reported as missing here.
-	remote, err := client.ClusterPods(ctx)
+	remote, err := api.Client{Socket: sess.Flags.Layout().AgentSocket()}.ClusterPods(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,16 +68,13 @@ func localPods(ctx context.Context, sess *session.Session) (locals []why.Local, 
 	applied = slices.DeleteFunc(applied, func(p state.AppliedPod) bool {
 		return kept[p.Desired.Pod.UID] == nil && !p.Desired.FromCluster()
 	})
-	for _, p := range applied {
-		locals = append(locals, why.Local{Desired: p.Desired, Ends: p.Checkpoint.Leaving() != nil})
-	}
 	pods, unknown := engine.Lister.List(ctx, selection.DesiredOf(applied))
-	status := map[types.UID]*v1.Pod{}
-	for _, pod := range pods {
-		status[pod.UID] = pod
-	}
-	for i := range locals {
-		locals[i].Status = status[locals[i].Desired.Pod.UID]
+	for i, p := range applied {
+		l := why.Local{Desired: p.Desired, Ends: p.Checkpoint.Leaving() != nil}
+		if pods != nil {
+			l.Status = pods[i]
+		}
+		locals = append(locals, l)
 	}
 	return locals, errors.Join(append(errs, unknown)...), nil
 }

@@ -158,11 +158,8 @@ func (v *Explanation) decisionRow(d *state.Decision) historyRow {
 
 // decisionObject returns the name of the object of a decision.
 func decisionObject(d *state.Decision) string {
-	s := plan.Step{Kind: plan.Kind(d.Kind), Container: d.Container}
-	if d.Kind == state.Held || d.Kind == state.Drift || d.Container != "" {
-		return cmp.Or(d.Container, "pod")
-	}
-	return cmp.Or(s.Object(), "pod")
+	s := plan.Step{Kind: plan.Kind(d.Kind)}
+	return cmp.Or(d.Container, s.Object(), "pod")
 }
 
 // decisionText returns what was decided.

@@ -71,9 +71,7 @@ func (x changes) afterProbe() []string {
 // afterHold returns what ends a hold.
 func (x changes) afterHold(h *plan.Hold) []string {
 	switch {
-	case h.Resize != nil:
-		return []string{"enough free resources on the node", x.edit()}
-	case h.Admission && x.Plan.Rejection == nil:
+	case h.Resize != nil, h.Admission && x.Plan.Rejection == nil:
 		return []string{"enough free resources on the node", x.edit()}
 	case h.MissingObject:
 		return []string{"the missing object: " + x.applyCommand(), x.edit()}

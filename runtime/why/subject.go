@@ -78,7 +78,7 @@ func (x *explainer) podCauses() []Cause {
 // deletion explains that the pod is being deleted; nil if it is not.
 func (x *explainer) deletion() *Cause {
 	at := x.Status.DeletionTimestamp
-	if at == nil || podIsOver(x.Status) {
+	if at == nil || model.IsOver(&x.Status.Status) {
 		return nil
 	}
 	c := &Cause{Reason: model.Deleted, Message: "the pod is being deleted" + graceLeft(x.Status, x.Now), Until: &at.Time}
@@ -95,8 +95,6 @@ func graceLeft(pod *v1.Pod, now time.Time) string {
 	left := max(pod.DeletionTimestamp.Sub(now), 0)
 	return fmt.Sprintf(": %.0f s of %d s are left", left.Seconds(), *grace)
 }
-
-func podIsOver(pod *v1.Pod) bool { return model.IsOver(&pod.Status) }
 
 // heldCauses returns the holds of the next pass for a container, or for the pod.
 func (x *explainer) heldCauses(container string) []Cause {
@@ -160,15 +158,15 @@ func (x *explainer) nextCauses(ref podspec.ContainerRef) []Cause {
 
 // waits explains why the plan does not mention a container: others come first.
 func (x *explainer) waits(ref podspec.ContainerRef) []Cause {
-	if status := statusOf(x.Status, ref.Name); status.State.Waiting == nil || podIsOver(x.Status) {
+	if statusOf(x.Status, ref.Name).State.Waiting == nil || model.IsOver(&x.Status.Status) {
 		return nil
 	}
 	if len(x.Plan.WaitingFor) > 0 {
 		first := strings.Join(x.Plan.WaitingFor, ", ")
 		return []Cause{{Message: "it starts later: the pod waits for " + first, Changes: []string{first}}}
 	}
-	for _, later := range x.Plan.Later {
-		return []Cause{{Message: "it starts later: " + later}}
+	if len(x.Plan.Later) > 0 {
+		return []Cause{{Message: "it starts later: " + x.Plan.Later[0]}}
 	}
 	return nil
 }
@@ -185,7 +183,7 @@ func (x *explainer) stateCauses(ref podspec.ContainerRef, status *v1.ContainerSt
 		if d := x.newest(plan.StopContainer, ref.Name); d != nil && !d.Last.Before(began) {
 			return []Cause{{Reason: d.Reason, Message: "it was stopped: " + reasonText(d)}}
 		}
-		c := endOf(status.State.Terminated)
+		c := endOf("it", status.State.Terminated)
 		if x.stays(ref.Name) {
 			c.Changes = []string{fmt.Sprintf("restartPolicy %s does not restart it; podctl restart %s %s does",
 				podstatus.RestartPolicy(x.Status, ref.Container), x.Pod, ref.Name)}
@@ -212,7 +210,7 @@ func (x *explainer) failed(name string) bool {
 
 // stays reports whether a container that has ended stays ended, while others run.
 func (x *explainer) stays(name string) bool {
-	if podIsOver(x.Status) || x.Plan == nil {
+	if model.IsOver(&x.Status.Status) || x.Plan == nil {
 		return false
 	}
 	o := x.Plan.Object(name)
@@ -267,19 +265,17 @@ func (x *explainer) probe(id string, t model.ProbeType) (model.ProbeRecord, bool
 // lastEnd explains how the previous run of a container ended.
 func lastEnd(status *v1.ContainerStatus) []Cause {
 	if t := status.LastTerminationState.Terminated; t != nil {
-		c := endOf(t)
-		c.Message = "its previous run " + strings.TrimPrefix(c.Message, "it ")
-		return []Cause{c}
+		return []Cause{endOf("its previous run", t)}
 	}
 	return nil
 }
 
-// endOf explains how a run ended.
-func endOf(t *v1.ContainerStateTerminated) Cause {
+// endOf explains how a run ended. what is the subject of the sentence.
+func endOf(what string, t *v1.ContainerStateTerminated) Cause {
 	c := Cause{
 		Reason: model.Reason(t.Reason),
-		Message: fmt.Sprintf("it ended at %s with exit code %s",
-			t.FinishedAt.UTC().Format(time.RFC3339), model.ExitText(t.ExitCode)),
+		Message: fmt.Sprintf("%s ended at %s with exit code %s",
+			what, t.FinishedAt.UTC().Format(time.RFC3339), model.ExitText(t.ExitCode)),
 	}
 	if text := podstatus.ExitReason(t.Reason, t.Message); text != "" {
 		c.Message += ": " + text
