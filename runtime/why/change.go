@@ -32,7 +32,7 @@ func (x changes) edit() string {
 	return "podctl apply of an edited manifest"
 }
 
-// afterPass returns what makes the next pass, which changes the container.
+// afterPass returns the next pass as the change. verb is what it does to the container.
 func (x changes) afterPass(verb string) []string {
 	if x.Agent != nil {
 		return []string{"the next pass of the agent " + verb + " it"}
@@ -108,6 +108,9 @@ func (x changes) afterPodHold(reason model.Reason) []string {
 	case model.CreatePodSandboxError:
 		return []string{"a runtime with that handler", x.edit()}
 	case model.Deleted:
+		if x.fromCluster() {
+			return []string{"the next pass of the agent, which finishes the deletion"}
+		}
 		return []string{x.deleteCommand() + ", which finishes the deletion"}
 	}
 	return []string{x.edit()}

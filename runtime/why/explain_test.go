@@ -137,6 +137,12 @@ func TestCauses(t *testing.T) {
 			(&model.Deletion{At: noon.Add(-13 * time.Second), GracePeriodSeconds: 30}).Mark(in.Status)
 		}, want: "|Deleted: the pod is being deleted: 17 s of 30 s are left > " +
 			"a shorter grace period ends it earlier: kubectl delete pod -n default web --grace-period=1"},
+		"a deletion has begun": {set: func(in *why.Input) {
+			in.Plan.Holds = []plan.Hold{{Reason: model.Deleted, Message: "not finished"}}
+		}, want: "|Deleted: not finished > podctl delete default/web, which finishes the deletion"},
+		"a deletion of the API server has begun": {owner: podspec.OwnerAPI, set: func(in *why.Input) {
+			in.Plan.Holds = []plan.Hold{{Reason: model.Deleted, Message: "the agent finishes it"}}
+		}, want: "|Deleted: the agent finishes it > the next pass of the agent, which finishes the deletion"},
 		"to be replaced": {set: func(in *why.Input) {
 			in.Plan.Objects = []plan.Object{{Container: "a", Action: plan.Replaced, Reason: model.SpecChanged, Message: "image"}}
 			in.Agent = &api.Pod{}
