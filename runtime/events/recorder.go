@@ -15,8 +15,8 @@ import (
 // A listener must not block, because a pass or a probe calls it.
 type Listener func(pod model.PodRef, events []state.PodEvent)
 
-// Recorder collects events with a kubelet's reasons and spans of time for a pod, until Write adds them to the pod's
-// history. It is not safe for concurrent use.
+// Recorder collects events with a kubelet's reasons, spans of time and decisions for a pod, until Write adds them to the
+// pod's history. It is not safe for concurrent use.
 type Recorder struct {
 	// Pod is the applied pod, whose workload the history names; nil if it is unknown.
 	Pod *podspec.Desired
@@ -73,7 +73,7 @@ func (r *Recorder) DecisionOnce(since time.Time, d state.Decision) {
 	r.decisions = append(r.decisions, decided{d, since})
 }
 
-// Write adds the records to the pod's history, without values of Secrets. If it fails, only these events are lost. The
+// Write adds the records to the pod's history, without values of Secrets. If it fails, only these records are lost. The
 // caller holds the pod's lock.
 func (r *Recorder) Write(pod state.Pod, ref model.PodRef, redactor *redaction.Redactor) error {
 	if len(r.events)+len(r.spans)+len(r.decisions) == 0 {

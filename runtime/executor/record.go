@@ -63,7 +63,8 @@ func recordDrift(r *events.Recorder, p *plan.Plan) {
 	}
 }
 
-// recordHolds records the holds of a plan as decisions, each as often as its event.
+// recordHolds records the holds of a plan as decisions: a restart delay, an eviction and a rejection once, and any
+// other hold at most once a minute.
 func recordHolds(r *events.Recorder, at time.Time, p *plan.Plan) {
 	for i := range p.Holds {
 		h := &p.Holds[i]

@@ -11,8 +11,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// History records a pod's events in the kubelet's terms, and the durations of its start steps. It outlives the pod
-// until `podctl prune`. Losing it changes only what can be shown.
+// History records a pod's events in the kubelet's terms, the decisions of its passes, and the durations of its start
+// steps. It outlives the pod until `podctl prune`. Losing it changes only what can be shown.
 type History struct {
 	Version int          `json:"version"`
 	Pod     model.PodRef `json:"pod"`
@@ -21,7 +21,7 @@ type History struct {
 	Events []PodEvent `json:"events,omitempty"`
 	// Spans holds the steps since the pod's sandbox was created, in the order in which they ended.
 	Spans []Span `json:"spans,omitempty"`
-	// Decisions holds what passes did and did not do, with the plan's reasons. The newest is the last.
+	// Decisions holds steps, holds and drift of passes, with the plan's reasons. The newest is the last.
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
@@ -81,8 +81,8 @@ const (
 	Drift = "Drift"
 )
 
-// Decision is a step of a pass, or a hold, with the reason in the plan. An event has a kubelet's text, which often has
-// no reason.
+// Decision is a step of a pass, a hold or a drift, with the reason in the plan. It complements the events, because a
+// kubelet's text often has no reason.
 type Decision struct {
 	// Kind is the kind of the step, Held or Drift.
 	Kind string `json:"kind"`

@@ -32,7 +32,7 @@ func (x changes) edit() string {
 	return "podctl apply of an edited manifest"
 }
 
-// afterPass returns the next pass as the change. verb is what it does to the container.
+// afterPass returns the next pass as the change. verb is the effect of the pass on the container, such as "starts".
 func (x changes) afterPass(verb string) []string {
 	if x.Agent != nil {
 		return []string{"the next pass of the agent " + verb + " it"}

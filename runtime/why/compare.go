@@ -90,7 +90,7 @@ func Compare(
 	return c.found
 }
 
-// of returns the pod in the API server that a pod on this node is, or that is its mirror pod; nil if there is none.
+// of returns the object of a pod in the API server: the pod itself, or its mirror pod; nil if there is none.
 func (c *comparer) of(d *podspec.Desired) *v1.Pod {
 	mirror := c.mirrorName(d.Pod)
 	i := slices.IndexFunc(c.remote.Items, func(pod v1.Pod) bool {
@@ -156,7 +156,7 @@ func (c *comparer) deletionText(pod *v1.Pod) string {
 
 // compareVersion compares the applied version with that of the API server.
 func (c *comparer) compareVersion(l *Local, pod *v1.Pod) {
-	kept := *pod
+	kept := *pod // A deletion is not an edit.
 	kept.DeletionTimestamp, kept.DeletionGracePeriodSeconds = nil, nil
 	newest, err := c.load(&kept)
 	if err != nil {
@@ -184,7 +184,7 @@ func changedText(changes []diff.Change) string {
 	return ": " + diff.Diff{Changes: changes}.Text()
 }
 
-// compareStatus compares what users see of a status.
+// compareStatus compares the phases, the ready containers and the restarts.
 func (c *comparer) compareStatus(l *Local, pod *v1.Pod) {
 	differs := ""
 	if l.Status != nil && l.Status.Status.Phase != v1.PodUnknown {
@@ -226,7 +226,8 @@ func (c *comparer) compareMirror(l *Local, mirror *v1.Pod) {
 	c.compareStatus(l, mirror)
 }
 
-// onlyThere reports a pod that this node does not have. One that has ended is none: it never runs again.
+// onlyThere reports a pod that this node does not have. A pod that has ended is no difference, because it never runs
+// again.
 func (c *comparer) onlyThere(pod *v1.Pod) {
 	d := Difference{Pod: model.RefOf(pod), Kind: OnlyThere, Message: "this node has no record of the pod"}
 	switch {

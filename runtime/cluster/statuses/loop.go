@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// observeSoon is the delay before a changed pod is observed, observeLater the one if more changes follow, and
-	// observeEvery the shortest time between the starts of two observations. A status is therefore at most 50 ms older
-	// than the first change that it does not show, and 100 ms before the first start of a container: that takes 60 to
-	// 80 ms after its sandbox, and an observation in this time would delay the one of the running container. On a busy
+	// observeSoon is the delay before a changed pod is observed, and observeEvery the shortest time between the starts
+	// of two observations. A status is therefore at most 50 ms older than the first change that it does not show.
+	// observeLater is the delay if more changes follow. A status may then be 100 ms old: a container starts 60 to 80 ms
+	// after its sandbox, and an observation in between would delay the observation of the running container. On a busy
 	// machine, observations take at most half of the time: after a long one, the next one waits as long as that took,
 	// up to restMax.
 	observeSoon  = 5 * time.Millisecond
