@@ -66,7 +66,7 @@ func (c *chooser) judgeSandbox() {
 // finish ends a completed pod: it stops running containers and the sandbox, and starts nothing.
 func (c *chooser) finish() {
 	c.terminal, c.createSandbox = true, false
-	c.killPod = c.AnyRunning() || c.Active != ""
+	c.killPod = c.AnyRunning() || c.Active != "" || len(c.Sandboxes) > 0 && unstopped(c.Pod, &c.Sandboxes[0])
 	c.cause.reason, c.cause.message = model.Completed, fmt.Sprintf("the pod has finished: %s", c.Phase)
 	if c.DeadlineExceeded() && c.Phase != v1.PodSucceeded && c.Phase != v1.PodFailed {
 		c.cause.reason = model.DeadlineExceeded

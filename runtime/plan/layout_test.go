@@ -337,6 +337,15 @@ func TestSandboxesAreStoppedOnce(t *testing.T) {
 	if got := lines(makePlan(w)); len(got) > 0 {
 		t.Errorf("a pod that has finished: %v", got)
 	}
+	// Its stop was interrupted: the runtime has ended the sandbox and may still have its network.
+	w.Memory.LastRun = &model.LastRun{Sandbox: "s0"}
+	if diff := cmp.Diff([]string{"stop-sandbox-s0 Completed"}, stepsOf(makePlan(w), StopSandbox)); diff != "" {
+		t.Errorf("a finished pod whose sandbox the last pass left running: (-want +got)\n%s", diff)
+	}
+	w.Memory.LastRun.Stopped = []string{"s0"}
+	if got := lines(makePlan(w)); len(got) > 0 {
+		t.Errorf("a finished pod whose sandbox was stopped: %v", got)
+	}
 }
 
 // TestDeletionStopsASandboxOnce checks that a deletion does not stop a sandbox again that podctl has stopped.

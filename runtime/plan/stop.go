@@ -9,6 +9,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/podstatus"
 )
 
 // stopper lays out stops.
@@ -40,7 +41,7 @@ func (s stopper) stopPod(proof *proof) []string {
 	ended := s.stopRunning(gate)
 	for i := range s.Sandboxes {
 		sandbox := &s.Sandboxes[i]
-		finished := s.terminal && !s.opts.End && sandbox.State != model.SandboxReady
+		finished := s.terminal && !s.opts.End && sandbox.State != model.SandboxReady && !unstopped(s.Pod, sandbox)
 		if finished || s.stoppedAlready(sandbox) {
 			continue
 		}
@@ -61,6 +62,14 @@ func (s stopper) stopSandbox(sandbox *model.Sandbox, needs Needs) string {
 func (s stopper) stoppedAlready(sandbox *model.Sandbox) bool {
 	last := s.Observed.Memory.LastRun
 	return sandbox.State != model.SandboxReady && last != nil && slices.Contains(last.Stopped, sandbox.ID)
+}
+
+// unstopped reports whether a sandbox has ended that the last pass left running. Its stop was interrupted, or it ended by
+// itself, so the runtime may still have its network. A kubelet stops all sandboxes of a finished pod again when it starts.
+func unstopped(pod *podstatus.Pod, sandbox *model.Sandbox) bool {
+	last := pod.Observed.Memory.LastRun
+	return sandbox.State != model.SandboxReady && last != nil && last.Sandbox == sandbox.ID &&
+		!slices.Contains(last.Stopped, sandbox.ID)
 }
 
 // stopRunning stops all running containers in any sandbox once the gate is open. All stops begin at once. A sidecar
