@@ -137,6 +137,12 @@ func TestCauses(t *testing.T) {
 			(&model.Deletion{At: noon.Add(-13 * time.Second), GracePeriodSeconds: 30}).Mark(in.Status)
 		}, want: "|Deleted: the pod is being deleted: 17 s of 30 s are left > " +
 			"a shorter grace period ends it earlier: kubectl delete pod -n default web --grace-period=1"},
+		"deleted with a finalizer": {owner: podspec.OwnerAPI, set: func(in *why.Input) {
+			(&model.Deletion{At: noon.Add(-40 * time.Second), GracePeriodSeconds: 30}).Mark(in.Status)
+			in.Status.Status.Phase = v1.PodFailed
+			in.Agent = &api.Pod{Waiting: []string{"finalizers in the API server: a/x"}}
+		}, want: "|Deleted: the pod is being deleted, and its object waits for finalizers in the API server: a/x > " +
+			"the removal of the object from the API server"},
 		"a deletion has begun": {set: func(in *why.Input) {
 			in.Plan.Holds = []plan.Hold{{Reason: model.Deleted, Message: "not finished"}}
 		}, want: "|Deleted: not finished > podctl delete default/web, which finishes the deletion"},

@@ -78,12 +78,28 @@ func (x *explainer) podCauses() []Cause {
 // deletion explains that the pod is being deleted; nil if it is not.
 func (x *explainer) deletion() *Cause {
 	at := x.Status.DeletionTimestamp
-	if at == nil || model.IsOver(&x.Status.Status) {
+	switch {
+	case at == nil:
 		return nil
+	case model.IsOver(&x.Status.Status):
+		return x.remainingObject()
 	}
 	c := &Cause{Reason: model.Deleted, Message: "the pod is being deleted" + graceLeft(x.Status, x.Now), Until: &at.Time}
 	c.Changes = []string{"a shorter grace period ends it earlier: " + x.deleteCommand() + " --grace-period=1"}
 	return c
+}
+
+// remainingObject explains what an object that is being deleted waits for after its pod has ended, such as finalizers;
+// nil if the agent does not know.
+func (x *explainer) remainingObject() *Cause {
+	if x.Agent == nil || len(x.Agent.Waiting) == 0 {
+		return nil
+	}
+	return &Cause{
+		Reason:  model.Deleted,
+		Message: "the pod is being deleted, and its object waits for " + strings.Join(x.Agent.Waiting, "; "),
+		Changes: []string{"the removal of the object from the API server"},
+	}
 }
 
 // graceLeft describes the rest of the grace period of a pod that is being deleted; empty if it has none.
