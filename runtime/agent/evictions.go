@@ -104,7 +104,7 @@ func (e *evictor) handlePass(p *passResult) {
 	if why := p.pass.Eviction; why != nil && !why.Shutdown && p.evicts() {
 		e.report(p.pass.Ref, why)
 	}
-	if ended := e.results[p.pass.Ref.UID]; ended != nil {
+	if ended := e.results[p.pass.Ref.UID]; ended != nil && !p.stopsEvicted() {
 		delete(e.results, p.pass.Ref.UID)
 		ended <- p.failure()
 	}
@@ -142,6 +142,12 @@ func (p *passResult) evicts() bool {
 	return made != nil && made.Eviction == p.pass.Eviction
 }
 
+// stopsEvicted reports whether a pass has stopped an evicted pod. Another pass then removes it.
+func (p *passResult) stopsEvicted() bool {
+	made := p.planned()
+	return made != nil && made.Eviction != nil && made.KillPod && p.failure() == nil
+}
+
 // idle reports whether a pod uses no resources any more: it has finished, was not admitted, or was evicted. A preempted
 // pod uses them until it has ended.
 func (p *passResult) idle(before bool) bool {
@@ -149,7 +155,7 @@ func (p *passResult) idle(before bool) bool {
 	if made == nil || p.outcome.Input == nil {
 		return before
 	}
-	evicted := made.Eviction != nil && (!made.Eviction.Preempted || p.failure() == nil)
+	evicted := made.Eviction != nil && (!made.Eviction.Preempted || p.failure() == nil && !made.KillPod)
 	return evicted || p.outcome.Input.Observed.Memory.Completion != nil || made.Rejection != nil
 }
 

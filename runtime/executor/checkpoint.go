@@ -244,13 +244,16 @@ func (x *checkpointer) remember(r *results) error {
 	return x.write()
 }
 
-// recordEviction records that all leftovers of an evicted pod are removed.
+// recordEviction records that an evicted pod was stopped, or that all its leftovers are removed.
 func (x *checkpointer) recordEviction(r *results) error {
-	turned, ended := !x.plan.Unapplied() && x.noteConditions(), len(x.plan.Steps) > 0 && r.complete()
-	if ended {
+	turned, changed := !x.plan.Unapplied() && x.noteConditions(), len(x.plan.Steps) > 0
+	switch {
+	case x.plan.KillPod:
+		x.noteLastRun(r)
+	case changed && r.complete():
 		x.checkpoint.EndEviction()
 	}
-	if !turned && !ended {
+	if !turned && !changed {
 		return nil
 	}
 	return x.write()

@@ -115,10 +115,11 @@ func (x *checkpointer) ends() map[string]model.ContainerEnd {
 	return ends
 }
 
-// terminalPhase returns the phase of a finished pod. A rejected pod has not started, and an evicted pod has not
-// finished, so it is empty for them.
+// terminalPhase returns the phase of a finished pod. It is empty for a rejected pod, which has not started, and for an
+// evicted pod that is still being stopped.
 func (x *checkpointer) terminalPhase() v1.PodPhase {
-	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil && x.checkpoint.Eviction == nil {
+	stops := x.checkpoint.Eviction != nil && x.plan.KillPod
+	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil && !stops {
 		return x.status.Phase
 	}
 	return ""

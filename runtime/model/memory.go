@@ -17,7 +17,7 @@ type Memory struct {
 	Generation uint64 `json:"generation,omitempty"`
 	// StartTime is when the pod was first applied; zero if unknown.
 	StartTime time.Time `json:"startTime,omitzero"`
-	// Completion is set once the pod has reached a terminal phase.
+	// Completion is set once the pod has reached a terminal phase, and for an evicted pod once it has stopped.
 	Completion *Completion `json:"completion,omitempty"`
 	// Rejection explains why the manifest applied last was not admitted; nil if it was.
 	Rejection *Rejection `json:"rejection,omitempty"`

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +15,19 @@ func gone(applied *podspec.Desired, why *model.Eviction) func(*Input) {
 		observed := newBench(in.Desired).Observed
 		observed.Memory.Applied, observed.Memory.Eviction = applied, why
 		in.Observed = observed
+	}
+}
+
+// stopped stops everything of a pod.
+func stopped(in *Input) {
+	for i := range in.Observed.Containers {
+		in.Observed.Containers[i].State = model.Exited
+	}
+	in.Observed.Memory.LastRun = &model.LastRun{}
+	for i := range in.Observed.Sandboxes {
+		s := &in.Observed.Sandboxes[i]
+		s.State = model.SandboxNotReady
+		in.Observed.Memory.LastRun.Stopped = append(in.Observed.Memory.LastRun.Stopped, s.ID)
 	}
 }
 
@@ -48,7 +60,7 @@ func TestEvictionGrace(t *testing.T) {
 
 // TestEvicted checks the plan of an evicted pod by its leftovers and the desired manifest.
 func TestEvicted(t *testing.T) {
-	const all = "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup Evicted"
+	const stops, removed = "StopContainer StopSandbox Evicted", "RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup Evicted"
 	why := &model.Eviction{Message: "The node was low on resource: pids. ", Signal: "pid.available", At: modeltest.Noon().Add(-time.Minute)}
 	done := &model.Eviction{Message: why.Message, Signal: why.Signal, At: why.At, Done: true}
 	small, large := sized(t, "a", "1"), sized(t, "a", "5")
@@ -56,8 +68,9 @@ func TestEvicted(t *testing.T) {
 		set  func(*Input)
 		want string
 	}{
-		"now":                           {func(in *Input) { in.Options.Evict = why }, all},
-		"cut off before the first stop": {func(in *Input) { in.Observed.Memory.Eviction = why }, all},
+		"now":                           {func(in *Input) { in.Options.Evict = why }, stops},
+		"cut off before the first stop": {func(in *Input) { in.Observed.Memory.Eviction = why }, stops},
+		"stopped":                       {func(in *Input) { in.Observed.Memory.Eviction = why; stopped(in) }, removed},
 		"cut off before the volumes":    {func(in *Input) { gone(small, why)(in) }, "RemoveVolume RemoveCgroup Evicted"},
 		"all leftovers removed":         {gone(small, done), "Evicted"},
 		"evicted again":                 {func(in *Input) { gone(small, done)(in); in.Options.Evict = why }, "Evicted"},
@@ -68,7 +81,7 @@ func TestEvicted(t *testing.T) {
 		"another manifest": {func(in *Input) { gone(large, done)(in) }, "CheckContainer RunSandbox StartContainer"},
 		"a restart before all is removed": {
 			func(in *Input) { in.Observed.Memory.Eviction = why; in.Options.Restart = []string{"a"} },
-			all + " unapplied",
+			stops + " unapplied",
 		},
 		"not admitted after the eviction": {func(in *Input) { gone(small, done)(in); in.Desired = large }, "OutOfcpu rejected"},
 		"a stop of all pods leaves it":    {func(in *Input) { gone(small, done)(in); in.Options.Stop = true }, ""},
@@ -76,7 +89,7 @@ func TestEvicted(t *testing.T) {
 			in.Desired = nil
 			in.Observed.Memory.Eviction = why
 			in.Observed.Memory.Generation = 1
-		}, strings.TrimSuffix(all, "Evicted") + "ArchiveLogs"},
+		}, "StopContainer StopSandbox RemoveContainer RemoveSandbox RemoveVolume RemoveCgroup ArchiveLogs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(small).runs(small)

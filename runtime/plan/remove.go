@@ -103,16 +103,22 @@ func newRemoval(in *Input, opts *Options, why cause) *layout {
 
 // stopAndRemove stops everything in order and removes all records. It returns the steps after which nothing runs.
 func (l *layout) stopAndRemove(logs Logs) []string {
+	containers, all := l.stopAll()
+	l.removeAll(containers, all, logs)
+	return all
+}
+
+// stopAll stops everything in order. It returns the stops of the containers, and those of containers and sandboxes.
+func (l *layout) stopAll() (containers, all []string) {
 	s := stopper{l}
-	containers := s.stopRunning(nil)
-	all := slices.Clone(containers)
+	containers = s.stopRunning(nil)
+	all = slices.Clone(containers)
 	for i := range l.Sandboxes {
 		if !s.stoppedAlready(&l.Sandboxes[i]) {
 			all = append(all, s.stopSandbox(&l.Sandboxes[i], after(containers)))
 		}
 	}
-	l.removeAll(containers, all, logs)
-	return all
+	return containers, all
 }
 
 // deletionHold holds podctl's own copy of a manifest while its pod is being deleted. Only the user can cancel the
@@ -196,8 +202,8 @@ func (in *Input) afterEviction() bool {
 	return len(in.Options.Restart) > 0 || m.Applied == nil || !m.Applied.SameManifest(in.Desired)
 }
 
-// evict ends and holds the pod: everything is stopped and removed except its record (kubelet: evictPod,
-// cleanUpContainersInPod, SyncTerminatedPod).
+// evict ends and holds the pod. It stops everything, and a later pass, which observes how the containers ended, removes
+// everything except the record of the pod (kubelet: SyncTerminatingPod, SyncTerminatedPod, cleanUpContainersInPod).
 func (p *Plan) evict(in *Input, why *model.Eviction) {
 	if why.Shutdown && in.Observed.Memory.Applied == nil {
 		// The pod has not been admitted.
@@ -210,12 +216,12 @@ func (p *Plan) evict(in *Input, why *model.Eviction) {
 		opts.GracePeriod = new(max(why.GracePeriodSeconds, evictionGrace))
 	}
 	l := newRemoval(in, &opts, cause{reason: why.Reason(), message: "the pod is " + evictionText(why)})
-	ended := l.stopAndRemove(RemoveSupersededLogs)
-	if len(l.steps) > 0 || !why.Done {
-		l.removeData(ended)
+	if _, stops := l.stopAll(); len(stops) > 0 {
+		p.KillPod = true
+	} else if l.removeAll(nil, nil, RemoveSupersededLogs); len(l.steps) > 0 || !why.Done {
+		l.removeData(nil)
 	}
 	p.Steps, p.Eviction = l.steps, why
-	p.KillPod = len(ended) > 0
 	p.Holds = []Hold{evictionHold(in, l.Pod, why)}
 }
 

@@ -9,9 +9,12 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// Ended reports whether the pod ends because its source deletes it, and none of its containers runs. None starts any
-// more.
-func Ended(p *Pod) bool { return p.Observed.Memory.End != nil && !p.AnyRunning() }
+// Ended reports whether the pod ends because its source deletes it or because it was evicted, and none of its
+// containers runs. None starts any more.
+func Ended(p *Pod) bool {
+	m := &p.Observed.Memory
+	return (m.End != nil || m.Eviction != nil) && !p.AnyRunning()
+}
 
 // addUnknownEnds adds an end to the containers of an ended pod that have no record of theirs. podctl does not know
 // whether such a container was successful, so it counts as failed (kubelet: TerminatePod).

@@ -11,11 +11,12 @@ import (
 )
 
 // finished returns podctl's record of the end of a pod; nil if the pod has not finished. A pod with restartPolicy
-// Always ends only by its deadline, or because its source deletes it.
+// Always ends only by its deadline, because its source deletes it, or by an eviction.
 func (p *Pod) finished() *model.Completion {
 	memory := &p.Observed.Memory
-	forever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && !p.DeadlineExceeded() && memory.End == nil
-	if forever || memory.Rejection != nil || memory.Eviction != nil {
+	ends := memory.End != nil || memory.Eviction != nil
+	forever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && !p.DeadlineExceeded() && !ends
+	if forever || memory.Rejection != nil {
 		return nil
 	}
 	return memory.Completion

@@ -7,11 +7,14 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// phaseOf derives the pod's phase from its records. A pod that was not admitted or was evicted has failed. The recorded
-// end of a pod counts unless the manifest asks to run forever: removed records do not make the pod run again.
+// phaseOf derives the pod's phase from its records. A pod that was not admitted has failed. The recorded end of a pod
+// counts unless the manifest asks to run forever: removed records do not make the pod run again.
 func phaseOf(p *Pod) v1.PodPhase {
-	if p.Observed.Memory.Rejection != nil || p.Observed.Memory.Eviction != nil {
+	switch {
+	case p.Observed.Memory.Rejection != nil:
 		return v1.PodFailed
+	case p.Observed.Memory.Eviction != nil:
+		return evictedPhase(p)
 	}
 	runsForever := p.Manifest.Spec.RestartPolicy == v1.RestartPolicyAlways && p.Observed.Memory.End == nil
 	if done := p.finished(); done != nil && !runsForever {
@@ -25,6 +28,19 @@ func phaseOf(p *Pod) v1.PodPhase {
 		return v1.PodRunning
 	}
 	return phase
+}
+
+// evictedPhase returns the phase of an evicted, preempted or shut down pod: Failed. But a pod of the API server whose
+// containers have all ended with 0 has succeeded, because a kubelet derives the phase again from their ends
+// (SyncTerminatingPod, getPhase). Its condition DisruptionTarget remains.
+func evictedPhase(p *Pod) v1.PodPhase {
+	if done := p.finished(); done != nil {
+		return done.Phase
+	}
+	if p.Desired.FromCluster() && Ended(p) && tallyOf(p).phase() == v1.PodSucceeded {
+		return v1.PodSucceeded
+	}
+	return v1.PodFailed
 }
 
 // losesRecords reports whether the pod ran when its deletion began. The deletion removes its records, but the pod does

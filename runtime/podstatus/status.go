@@ -40,18 +40,20 @@ func Of(p *Pod) v1.PodStatus {
 	r.addPodResources(&s)
 	s.Conditions = conditions(p, &s)
 	if eviction := p.Observed.Memory.Eviction; eviction != nil {
-		addEviction(p, &s, eviction)
+		addEviction(&s, eviction)
 	}
 	addCluster(p, &s)
 	addTransitions(p, &s)
 	return s
 }
 
-// addEviction adds the reason of an eviction (kubelet: evictPod, evictPodsToFreeRequests). The state of containers
-// without records is unknown. A pod that exceeded its own limit has no condition, because a replacement would do the
-// same (kubelet: localStorageEviction).
-func addEviction(p *Pod, s *v1.PodStatus, why *model.Eviction) {
-	s.Reason, s.Message = string(why.Reason()), why.Message
+// addEviction adds the reason of an eviction (kubelet: evictPod, evictPodsToFreeRequests, killPods). A pod that has
+// succeeded has none, because the reason belongs to the phase Failed (kubelet: generateAPIPodStatus). A pod that
+// exceeded its own limit has no condition, because a replacement would do the same (kubelet: localStorageEviction).
+func addEviction(s *v1.PodStatus, why *model.Eviction) {
+	if s.Phase == v1.PodFailed {
+		s.Reason, s.Message = string(why.Reason()), why.Message
+	}
 	if !why.OwnLimit {
 		disrupted := trueCondition(v1.DisruptionTarget)
 		disrupted.Reason, disrupted.Message = v1.PodReasonTerminationByKubelet, why.Message
@@ -59,9 +61,6 @@ func addEviction(p *Pod, s *v1.PodStatus, why *model.Eviction) {
 			disrupted.Message = "Pod was preempted by Kubelet to accommodate a critical pod."
 		}
 		s.Conditions = append(s.Conditions, disrupted)
-	}
-	if len(p.Containers) == 0 {
-		s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses = nil, nil, nil
 	}
 }
 

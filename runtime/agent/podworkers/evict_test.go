@@ -6,8 +6,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// TestEvict checks that an eviction cuts the pod's running pass short, does not wait for other passes, and is made
-// once. After a failed eviction, normal passes continue.
+// TestEvict checks that an eviction cuts the pod's running pass short, does not wait for other passes, and continues
+// until a pass changes nothing. After a failed eviction, normal passes continue.
 func TestEvict(t *testing.T) {
 	w := New(Settings{Parallel: 1})
 	why := &model.Eviction{Signal: "memory.available"}
@@ -29,12 +29,35 @@ func TestEvict(t *testing.T) {
 	w.Done(at(5), "b", Result{Failed: true})
 	wants(t, w, 5, "evict b i:1; wake 13.0; ")
 	w.Done(at(6), "b", Result{Pending: true})
-	wants(t, w, 6, "sync b i:1; wake 13.0; ")
+	wants(t, w, 6, "evict b i:1; wake 13.0; ")
+	w.Done(at(6), "b", Result{})
+	wants(t, w, 6, "wake 13.0; ")
 	w.Remove(at(7), pod("web", "a", "i:1"), nil)
 	if w.Evict(at(7), "a", why) {
 		t.Error("a pod was evicted that is being deleted")
 	}
 	if w.Hold(); w.Evict(at(8), "b", why) {
 		t.Error("a pod was evicted while all pods are being stopped")
+	}
+}
+
+// TestShutdownEviction checks that a pod that a shutdown evicts has stopped once a pass changes nothing more. A failed
+// pass is repeated after a pause.
+func TestShutdownEviction(t *testing.T) {
+	w := New(Settings{})
+	w.Update(at(0), pod("web", "a", "i:1"))
+	wants(t, w, 0, "sync a i:1; ")
+	w.Done(at(0), "a", Result{})
+	w.Hold()
+	w.Stop(at(1), "a", 1, model.ShutdownEviction(at(1), 1))
+	for _, r := range []Result{{Pending: true}, {Pending: true}, {}} {
+		wants(t, w, 1, "evict a i:1; ")
+		if w.Stopped("a") {
+			t.Error("it has stopped before its leftovers are removed")
+		}
+		w.Done(at(1), "a", r)
+	}
+	if wants(t, w, 1, ""); !w.Stopped("a") {
+		t.Error("it has not stopped")
 	}
 }

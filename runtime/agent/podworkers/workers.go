@@ -48,6 +48,9 @@ func (p *Pass) stops(x *worker) bool {
 	return p.Kind == Stop || p.Eviction != nil && p.Eviction == x.fail
 }
 
+// continues reports whether another pass must continue an eviction: the first stops the pod, the second removes it.
+func (p *Pass) continues(r Result) bool { return p.Kind == Evict && r.Pending && !r.Failed }
+
 // Result is the result of a pass.
 type Result struct {
 	// Failed reports that the pass, or one of its steps, failed.
@@ -245,16 +248,19 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 		delete(w.workers, uid)
 	case pass.Kind == Terminate && !result.Failed:
 		w.ended(x)
-	case pass.stops(x) && !result.Failed && !stale:
+	case pass.stops(x) && !result.Failed && !stale && !pass.continues(result):
 		x.stopped = true
 	case pass.Kind == End && result.Ended:
 		x.ended = true
 	case stale:
 		x.due = earlier(x.due, now)
-	case pass.stops(x):
+	case pass.stops(x) && result.Failed:
 		// There is little time for another attempt.
 		x.due = earlier(x.due, now.Add(busyPause))
 	default:
+		if pass.continues(result) && !pass.stops(x) {
+			x.evict = pass.Eviction
+		}
 		x.due = earlier(x.due, w.settings.nextPass(now, x, result))
 	}
 }
