@@ -37,7 +37,7 @@ func IdentityOf(root string) Identity {
 		MachineID: first("etc/machine-id", "var/lib/dbus/machine-id"),
 		SystemUUID: first("sys/class/dmi/id/product_uuid", "proc/device-tree/system-id", "proc/device-tree/vm,uuid",
 			"etc/machine-id"),
-		BootID:        first("proc/sys/kernel/random/boot_id"),
+		BootID:        BootID(root),
 		KernelVersion: first("proc/sys/kernel/osrelease"),
 		OSImage: cmp.Or(distribution(string(start(filepath.Join(root, "etc/os-release")))),
 			distribution(string(start(filepath.Join(root, "usr/lib/os-release")))), "Linux"),

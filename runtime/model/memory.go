@@ -1,6 +1,7 @@
 package model
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ type Memory struct {
 	Applied *podspec.Desired `json:"applied,omitempty"`
 	// Probes holds the verdicts by container ID and probe type.
 	Probes map[string]map[ProbeType]ProbeRecord `json:"probes,omitempty"`
+	// BootID identifies the start of the kernel in which the delays were recorded; empty if unknown.
+	BootID string `json:"bootID,omitempty"`
 	// Backoffs holds the restart delays by container name. Nil means that they are lost and must be estimated from the
 	// runtime's records.
 	Backoffs map[string]Backoff `json:"backoffs,omitzero"`
@@ -53,6 +56,24 @@ type Memory struct {
 	// Conditions are the conditions of the pod with their last changes, recorded by a process that watches the pod;
 	// empty without one.
 	Conditions map[v1.PodConditionType]Transition `json:"conditions,omitempty"`
+}
+
+// InBoot returns the memory without the delays of an earlier start of the kernel. A kubelet keeps them in memory, so it
+// starts containers and pulls images at once after a reboot (kubelet: doBackOff, imagePullBackOff). An unknown id
+// changes nothing.
+func (m Memory) InBoot(id string) Memory {
+	if id == "" || m.BootID == id {
+		return m
+	}
+	if m.BootID != "" {
+		m.Backoffs = map[string]Backoff{}
+		m.StartErrors = maps.Clone(m.StartErrors)
+		for name, e := range m.StartErrors {
+			m.StartErrors[name] = e.retried()
+		}
+	}
+	m.BootID = id
+	return m
 }
 
 // Transition is the time since which a condition has its status.
@@ -157,6 +178,12 @@ func (e StartError) Postponed(image, credentials string, before StartError) Star
 // Holds reports whether the image is not retried yet. A failure in the future holds nothing, because the clock was set
 // back.
 func (e *StartError) Holds(now time.Time) bool { return now.Before(e.Until) && !AheadOf(now, e.At) }
+
+// retried returns the failure without its back-off.
+func (e StartError) retried() StartError {
+	e.Until, e.Image, e.Credentials, e.Pause = time.Time{}, "", "", 0
+	return e
+}
 
 // Line returns the failure in one line.
 func (e StartError) Line() string {

@@ -52,6 +52,8 @@ type Sources struct {
 	CgroupRoot string
 	// Machine reads the facts of the machine; nil reads those of this one.
 	Machine func() criconfig.Node
+	// BootID identifies the current start of the kernel; nil asks the kernel.
+	BootID func() string
 	// Kubelet returns an error if a kubelet uses the same runtime; nil looks for one.
 	Kubelet func() error
 }
@@ -64,6 +66,9 @@ func NewHost(client *cri.Client, layout state.Layout, from Sources) *Host {
 			node.StorageBytes = machine.StorageBytes(layout.Root)
 			return node
 		}
+	}
+	if from.BootID == nil {
+		from.BootID = sync.OnceValue(func() string { return machine.BootID("/") })
 	}
 	if from.Kubelet == nil {
 		from.Kubelet = func() error { return findKubelet(client.Endpoint.Address) }

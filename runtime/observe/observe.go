@@ -101,6 +101,7 @@ func (o *Observer) observeWith(
 	if err != nil {
 		return nil, fmt.Errorf("observing pod %s: %w", ref, err)
 	}
+	j.Memory = j.InBoot(o.host.from.BootID())
 	desired.UseKey(key)
 	j.Applied.UseKey(key)
 	s = &snapshot.Pod{Checkpoint: j, TakenAt: o.world.Now().UTC().Round(0), Pod: ref}

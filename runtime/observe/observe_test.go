@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -261,5 +262,38 @@ func TestManifestsGetTheKey(t *testing.T) {
 	}
 	if digest.Compare(hash(d), hash(s.Checkpoint.Applied)) != digest.Same {
 		t.Errorf("%s and %s", hash(d), hash(s.Checkpoint.Applied))
+	}
+}
+
+// TestRebootEndsDelays checks that a snapshot has no delays that were recorded before the machine started again.
+func TestRebootEndsDelays(t *testing.T) {
+	l := newLab(t)
+	boot := "1"
+	l.host.from.BootID = func() string { return boot }
+	pod := l.pod("web")
+	ref := model.RefOf(pod.Pod)
+	delays := func() map[string]model.Backoff {
+		t.Helper()
+		s, err := l.observer.Observe(t.Context(), ref, pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Checkpoint.BootID != boot {
+			t.Errorf("boot %q, want %q", s.Checkpoint.BootID, boot)
+		}
+		return s.Checkpoint.Backoffs
+	}
+	c := &state.Checkpoint{Memory: model.Memory{
+		Applied: pod, BootID: boot, Backoffs: map[string]model.Backoff{"a": {Duration: time.Minute}},
+	}}
+	if err := l.layout.Pod(ref.UID).Checkpoint().Write(c); err != nil {
+		t.Fatal(err)
+	}
+	if d := delays(); d["a"].Duration != time.Minute {
+		t.Errorf("delays of this boot: %v", d)
+	}
+	boot = "2"
+	if d := delays(); d == nil || len(d) != 0 {
+		t.Errorf("delays of an earlier boot: %v", d)
 	}
 }
