@@ -36,7 +36,7 @@ func (t *tree) ensure(name string, r Resources) error {
 	existed := t.exists(name)
 	err := t.set(name, t.translate(r))
 	if err != nil && !existed {
-		return errors.Join(err, t.remove(context.Background(), name))
+		return errors.Join(err, t.remove(context.Background(), name, nil))
 	}
 	if err == nil {
 		t.reweigh(path.Dir(name))
@@ -71,7 +71,7 @@ func (Machine) Members(name string) ([]int, error) {
 }
 
 // Remove removes a pod's cgroup and empty ones below it. If processes run in it, it stays and the error is a
-// *BusyError; Remove never kills a process. A missing cgroup is not an error.
+// *BusyError: only Destroy kills processes. A missing cgroup is not an error.
 func (Machine) Remove(ctx context.Context, name string) error {
 	t, err := findTree()
 	if err != nil {
@@ -80,7 +80,7 @@ func (Machine) Remove(ctx context.Context, name string) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	if err := t.remove(ctx, name); err != nil {
+	if err := t.remove(ctx, name, nil); err != nil {
 		return err
 	}
 	t.reweigh(path.Dir(name))

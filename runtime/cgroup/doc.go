@@ -1,6 +1,6 @@
 // Package cgroup creates the cgroup of a pod with the limits of the whole pod, before the runtime adds containers, and
-// removes it with the pod. It supports both versions of cgroups and both drivers, with the library that the kubelet
-// uses.
+// removes it with the pod and the processes that are left in it. It supports both versions of cgroups and both drivers,
+// with the library that the kubelet uses.
 //
 // Above the pods are the cgroups of the quality-of-service classes. The package creates missing ones and does not
 // change existing ones, except for the weight of the burstable one, which depends on its pods.

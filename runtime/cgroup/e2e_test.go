@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,11 +178,9 @@ func TestTierThatIsThereIsNotChanged(t *testing.T) {
 	wantWeight(t, tr, root+"/kubepods", 5000)
 }
 
-// TestCgroupWithAProcessStays adds a process to a container's cgroup below the pod's, like a runtime, and waits for its
-// end.
-func TestCgroupWithAProcessStays(t *testing.T) {
-	tr, root := realTree(t)
-	name := root + "/kubepods/podu1"
+// occupy adds a process to a container's cgroup below a pod's, like a runtime. The process is a child of the test.
+func occupy(t *testing.T, tr *tree, name string) *exec.Cmd {
+	t.Helper()
 	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
 		t.Fatal(err)
 	}
@@ -201,9 +200,21 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := (Machine{}).Remove(context.Background(), name)
+	return cmd
+}
+
+// isBusy reports whether an error names a process that runs in a cgroup.
+func isBusy(err error, cmd *exec.Cmd) bool {
 	busy := (*BusyError)(nil)
-	if !errors.As(err, &busy) || len(busy.PIDs) != 1 || busy.PIDs[0] != cmd.Process.Pid {
+	return errors.As(err, &busy) && slices.Equal(busy.PIDs, []int{cmd.Process.Pid})
+}
+
+// TestCgroupWithAProcessStays checks that Remove waits for the end of a process.
+func TestCgroupWithAProcessStays(t *testing.T) {
+	tr, root := realTree(t)
+	name := root + "/kubepods/podu1"
+	cmd := occupy(t, tr, name)
+	if err := (Machine{}).Remove(context.Background(), name); !isBusy(err, cmd) {
 		t.Errorf("error %v, want a BusyError with process %d", err, cmd.Process.Pid)
 	}
 	if !(Machine{}).Exists(name) {
@@ -216,6 +227,62 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 	}()
 	if err := (Machine{}).Remove(context.Background(), name); err != nil {
 		t.Errorf("while the process ends: %v", err)
+	}
+}
+
+// TestDestroyKillsProcesses checks that a cgroup goes with its processes, unless they are used or another runtime has
+// started them.
+func TestDestroyKillsProcesses(t *testing.T) {
+	tr, root := realTree(t)
+	name := root + "/kubepods/podu1"
+	cmd := occupy(t, tr, name)
+	used := errors.New("used")
+	// The parent of the process is this test, which stands for the runtime.
+	for socket, unused := range map[string]error{os.Args[0]: used, "/run/another.sock": nil, "": nil} {
+		err := (Machine{}).Destroy(t.Context(), name, socket, func() error { return unused })
+		if !isBusy(err, cmd) || unused != nil && !errors.Is(err, used) {
+			t.Errorf("runtime %q, use %v: error %v, want a BusyError with process %d", socket, unused, err, cmd.Process.Pid)
+		}
+		if isExiting(cmd.Process.Pid) {
+			t.Fatalf("runtime %q, use %v: the process was killed", socket, unused)
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if err := (Machine{}).Destroy(t.Context(), name, os.Args[0], func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the process ended with %v", err)
+	}
+	if (Machine{}).Remains(name) {
+		t.Error("the cgroup is left")
+	}
+}
+
+// TestKillSparesProcessesOfANewCgroup checks that a cgroup that was opened before it was removed and created again has
+// no processes, and that the first process of a list that ended meanwhile, whose id another process has, is not killed.
+func TestKillSparesProcessesOfANewCgroup(t *testing.T) {
+	tr, root := realTree(t)
+	name := root + "/kubepods/podu1"
+	if err := (Machine{}).Ensure(name, Resources{CPUShares: new(uint64(300))}); err != nil {
+		t.Fatal(err)
+	}
+	before := open(tr, name)
+	defer before.close()
+	if err := (Machine{}).Remove(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	cmd := occupy(t, tr, name)
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	if pids, err := before.processes(); err != nil || len(pids) > 0 {
+		t.Errorf("processes %v %v", pids, err)
+	}
+	if err := before.killEach([]int{cmd.Process.Pid}); err != nil {
+		t.Error(err)
+	}
+	if isExiting(cmd.Process.Pid) {
+		t.Error("a process that is not in the cgroup was killed")
 	}
 }
 

@@ -8,6 +8,7 @@ type Groups interface {
 	Exists(name string) bool
 	Remains(name string) bool
 	Remove(ctx context.Context, name string) error
+	Destroy(ctx context.Context, name, socket string, unused func() error) error
 	Members(name string) ([]int, error)
 	Occupants(pods []string, containerID string, first int) (Processes, bool)
 }

@@ -80,7 +80,7 @@ func (o *Occupants) Close() {
 func (o *Occupants) look() bool {
 	var pids []int
 	for _, dir := range o.dirs {
-		found, err := processesIn(dir)
+		found, err := processesIn(os.DirFS(dir), ".")
 		o.blind = o.blind || err != nil
 		pids = append(pids, found...)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,14 +25,22 @@ const (
 )
 
 // remove removes a cgroup and those below it if they have no processes. It waits for exiting processes until the
-// context ends: on a busy machine the kernel and the runtime may take long to finish their exit.
-func (t *tree) remove(ctx context.Context, name string) error {
+// context ends: on a busy machine the kernel and the runtime may take long to finish their exit. If kill is not nil,
+// remove calls it before each wait.
+func (t *tree) remove(ctx context.Context, name string, kill func() error) error {
 	for settled := time.Now(); ; {
 		err := t.tryRemove(name)
 		busy := (*BusyError)(nil)
-		if isBusy := errors.As(err, &busy); !isBusy && !errors.Is(err, unix.EBUSY) {
+		isBusy := errors.As(err, &busy)
+		if !isBusy && !errors.Is(err, unix.EBUSY) {
 			return err
-		} else if isBusy && slices.ContainsFunc(busy.PIDs, isExiting) {
+		}
+		if isBusy && kill != nil {
+			if failed := kill(); failed != nil {
+				return errors.Join(err, failed)
+			}
+		}
+		if isBusy && slices.ContainsFunc(busy.PIDs, isExiting) {
 			settled = time.Now()
 		}
 		if time.Since(settled) > removeTimeout || !pause(ctx) {
@@ -74,7 +82,7 @@ func (t *tree) tryRemove(name string) error {
 func (t *tree) processes(name string) ([]int, error) {
 	var pids []int
 	for _, h := range t.hierarchies {
-		found, err := processesIn(h.at(name))
+		found, err := processesIn(os.DirFS(h.at(name)), ".")
 		if err != nil {
 			return nil, err
 		}
@@ -85,8 +93,8 @@ func (t *tree) processes(name string) ([]int, error) {
 }
 
 // processesIn returns the processes in a cgroup's directory and those below it. A missing cgroup has none.
-func processesIn(dir string) ([]int, error) {
-	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+func processesIn(root fs.FS, dir string) ([]int, error) {
+	text, err := fs.ReadFile(root, path.Join(dir, "cgroup.procs"))
 	if err != nil && !isGone(err) {
 		return nil, err
 	}
@@ -96,7 +104,7 @@ func processesIn(dir string) ([]int, error) {
 			pids = append(pids, pid)
 		}
 	}
-	entries, err := os.ReadDir(dir)
+	entries, err := fs.ReadDir(root, dir)
 	if err != nil && !isGone(err) {
 		return nil, err
 	}
@@ -104,7 +112,7 @@ func processesIn(dir string) ([]int, error) {
 		if !entry.IsDir() {
 			continue
 		}
-		below, err := processesIn(filepath.Join(dir, entry.Name()))
+		below, err := processesIn(root, path.Join(dir, entry.Name()))
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ func TestRemovalTakesEveryHierarchy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := tr.remove(t.Context(), "/kubepods/podu1"); err != nil {
+		if err := tr.remove(t.Context(), "/kubepods/podu1", nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -144,7 +144,7 @@ func RemoveTiers(ctx context.Context, root string) error {
 	for _, name := range append(names, ".") {
 		name = path.Join("/", root, name)
 		if name != "/" && t.empty(name) {
-			errs = append(errs, t.remove(ctx, name))
+			errs = append(errs, t.remove(ctx, name, nil))
 		}
 	}
 	return errors.Join(errs...)

@@ -62,7 +62,7 @@ func (Machine) Pids(name string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return processesIn(h.at(name))
+	return processesIn(os.DirFS(h.at(name)), ".")
 }
 
 // memoryHierarchy returns the hierarchy of the memory controller.

@@ -22,7 +22,7 @@ func (x *remover) removeCgroup(ctx context.Context) error {
 	for _, name := range criconfig.CgroupParents(x.plan.Pod.UID, x.node()) {
 		// The pod's own cgroup may be incomplete and is removed in any case.
 		if name == own || x.cgroups.Exists(name) {
-			errs = append(errs, x.cgroups.Remove(ctx, name))
+			errs = append(errs, x.garbage.RemoveCgroup(ctx, x.plan.Pod.UID, name))
 		}
 	}
 	return errors.Join(errs...)

@@ -318,18 +318,3 @@ func (x *Collector) removeLostSandbox(ctx context.Context, l *leftovers, g *Garb
 		x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).RemoveAll(),
 	)
 }
-
-// removeCgroups removes the cgroup of a pod whose QoS class is unknown.
-func (x *Collector) removeCgroups(ctx context.Context, uid types.UID) error {
-	// The names of cgroups depend on the runtime's cgroup driver.
-	if _, err := x.host.RuntimeFacts(ctx); err != nil {
-		return err
-	}
-	var errs []error
-	for _, name := range criconfig.CgroupParents(uid, x.host.Node()) {
-		if x.cgroups.Exists(name) {
-			errs = append(errs, x.cgroups.Remove(ctx, name))
-		}
-	}
-	return errors.Join(errs...)
-}

@@ -44,7 +44,7 @@ const (
 	UpdateContainer Kind = "UpdateContainer"
 	// UpdatePod changes the limits of the pod's own cgroup.
 	UpdatePod Kind = "UpdatePod"
-	// RemoveCgroup removes the pod's own cgroup once nothing runs in it.
+	// RemoveCgroup removes the pod's own cgroup once no container runs in it.
 	RemoveCgroup Kind = "RemoveCgroup"
 	// ArchiveLogs renames the log directory of a deleted pod, so that a pod with the same name starts at attempt zero.
 	ArchiveLogs Kind = "ArchiveLogs"

@@ -50,14 +50,26 @@ func (c *Cgroups) Exists(name string) bool {
 // Remains is Exists, because there are no parts.
 func (c *Cgroups) Remains(name string) bool { return c.Exists(name) }
 
-// Remove removes a cgroup.
+// Remove removes a cgroup without processes.
 func (c *Cgroups) Remove(_ context.Context, name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if pids := c.members[name]; c.err == nil && len(pids) > 0 {
+		return &cgroup.BusyError{Path: name, PIDs: pids}
+	}
 	if c.err == nil {
 		delete(c.names, name)
 	}
 	return c.err
+}
+
+// Destroy removes a cgroup with its processes, unless they are used.
+func (c *Cgroups) Destroy(ctx context.Context, name, _ string, unused func() error) error {
+	if err := unused(); err != nil {
+		return err
+	}
+	c.Occupy(name)
+	return c.Remove(ctx, name)
 }
 
 // Occupy sets the processes that Members returns for a cgroup.
