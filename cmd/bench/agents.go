@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ type nodeAgent struct {
 	pages   []string
 	running func(page string) int
 	cmd     *exec.Cmd
+	// idlers are the containers of the idle pods.
+	idlers []*runtimeapi.Container
 }
 
 const (
@@ -63,28 +66,9 @@ func (n *node) podctlAgent(*options) (*nodeAgent, error) {
 
 // kubeletConfig is the configuration of a kubelet without an API server, which keeps all its files in its own
 // directory. It avoids conflicts with a kubelet of the machine.
-const kubeletConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-staticPodPath: %[1]s/manifests
-containerRuntimeEndpoint: %[2]s
-imageServiceEndpoint: %[2]s
-cgroupDriver: cgroupfs
-cgroupRoot: /%[3]s
-podLogsDir: %[1]s/logs
-healthzPort: 0
-port: 20250
-readOnlyPort: 20255
-address: 127.0.0.1
-maxPods: %[4]d
-failCgroupV1: false
-failSwapOn: false
-enforceNodeAllocatable: []
-makeIPTablesUtilChains: false
-localStorageCapacityIsolation: false
-evictionHard: {memory.available: 1Mi}
-authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-`
+//
+//go:embed kubelet.yaml
+var kubeletConfig string
 
 // kubelet returns a kubelet.
 func (n *node) kubelet(o *options) (*nodeAgent, error) {
@@ -124,14 +108,11 @@ func (a *nodeAgent) start(ctx context.Context, pods int) error {
 	}
 	a.cmd = cmd
 	return a.until(ctx, "start", pollPause, func() (bool, error) {
-		var last string
-		for _, page := range a.pages {
-			var answered bool
-			if last, answered = get(ctx, page); !answered {
-				return false, nil
-			}
+		last, answered := "", true
+		for i := 0; i < len(a.pages) && answered; i++ {
+			last, answered = get(ctx, a.pages[i])
 		}
-		return a.running(last) >= pods, nil
+		return answered && a.running(last) >= pods, nil
 	})
 }
 

@@ -105,9 +105,7 @@ func (f *floor) create(ctx context.Context) error {
 
 func (f *floor) start(ctx context.Context, i int) error {
 	created, err := f.cri.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId:  f.sandboxID,
-		Config:        f.containers[i],
-		SandboxConfig: f.sandbox,
+		PodSandboxId: f.sandboxID, Config: f.containers[i], SandboxConfig: f.sandbox,
 	})
 	if err != nil {
 		return err

@@ -13,21 +13,16 @@ import (
 // sample is one run of one contender. cpu is the CPU time of its processes. It is zero for calls of the bench itself.
 type sample struct{ wall, cpu time.Duration }
 
-// step is an action that is not timed. A nil step does nothing.
+// step is an action that is not timed.
 type step func(context.Context) error
 
-func (s step) do(ctx context.Context) error {
-	if s == nil {
-		return nil
-	}
-	return s(ctx)
-}
-
-// inTurn runs steps up to the first error.
+// inTurn runs steps up to the first error. A nil step does nothing.
 func inTurn(steps ...step) step {
 	return func(ctx context.Context) (err error) {
 		for i := 0; i < len(steps) && err == nil; i++ {
-			err = steps[i].do(ctx)
+			if steps[i] != nil {
+				err = steps[i](ctx)
+			}
 		}
 		return err
 	}
@@ -77,7 +72,7 @@ func measureAll(ctx context.Context, o *options, all []workload) (results []Resu
 // measure runs the contenders in turn, A B C A B C …, so that a machine whose speed drifts is equally slow for all.
 // The first round warms up and does not count. If rounds is not zero, it replaces that of the workload.
 func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err error) {
-	defer func() { err = errors.Join(err, w.end.do(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, inTurn(w.end)(context.WithoutCancel(ctx))) }()
 	contenders, err := w.begin(ctx)
 	if err != nil {
 		return nil, err
@@ -100,12 +95,12 @@ func (w *workload) measure(ctx context.Context, rounds int) (result *Result, err
 const settle = 100 * time.Millisecond
 
 func (c *contender) once(ctx context.Context) (sample, error) {
-	if err := c.before.do(ctx); err != nil {
+	if err := inTurn(c.before)(ctx); err != nil {
 		return sample{}, err
 	}
 	time.Sleep(settle)
 	s, err := c.run(ctx)
-	return s, errors.Join(err, c.after.do(context.WithoutCancel(ctx)))
+	return s, errors.Join(err, inTurn(c.after)(context.WithoutCancel(ctx)))
 }
 
 // summarize computes medians, quartiles, and the ratios of the first contender to the others, round by round.

@@ -18,10 +18,7 @@ type program []string
 // tool splits a program from its flags; it returns nil if the program is not installed.
 func tool(command string) program {
 	words := strings.Fields(command)
-	if len(words) == 0 {
-		return nil
-	}
-	if _, err := exec.LookPath(words[0]); err != nil {
+	if _, err := exec.LookPath(strings.Join(words[:min(1, len(words))], "")); err != nil {
 		return nil
 	}
 	return words
@@ -53,8 +50,11 @@ func (p program) run(ctx context.Context, args ...string) (s sample, output stri
 	return s, string(stdout), err
 }
 
-// do returns a step that runs a command and ignores its output.
+// do returns a step that runs a command and ignores its output; nil without a command.
 func (p program) do(args ...string) step {
+	if len(args) == 0 {
+		return nil
+	}
 	return func(ctx context.Context) error {
 		_, _, err := p.run(ctx, args...)
 		return err

@@ -62,20 +62,19 @@ func (a *nodeAgent) begin(ctx context.Context) error {
 func (list nodeAgents) measure(ctx context.Context, o *options) ([]Result, error) {
 	pods := fmt.Sprintf("%d pods", o.pods)
 	idle, err := list.idle(ctx, o, pods, shape{containers: 1})
+	for _, a := range list {
+		if err == nil {
+			a.idlers, err = a.containers(ctx, "")
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
-	first := make([][]*runtimeapi.Container, len(list))
-	for i, a := range list {
-		if first[i], err = a.containers(ctx, ""); err != nil {
-			return nil, err
-		}
-	}
 	results, err := measureAll(ctx, o, list.workloads(o.pods))
 	results = append(results, idle...)
-	for i, a := range list {
+	for _, a := range list {
 		if err == nil {
-			err = errors.Join(a.stillRun(ctx, first[i]), a.drop(ctx, podNames(idlePrefix, o.pods)...))
+			err = errors.Join(a.idlersRun(ctx), a.drop(ctx, podNames(idlePrefix, o.pods)...))
 		}
 	}
 	if err != nil || !o.only.MatchString("probed") {
@@ -85,19 +84,16 @@ func (list nodeAgents) measure(ctx context.Context, o *options) ([]Result, error
 	return append(results, probed...), err
 }
 
-// stillRun fails if one of the containers no longer runs.
-func (a *nodeAgent) stillRun(ctx context.Context, before []*runtimeapi.Container) error {
+// idlersRun fails if a container of an idle pod no longer runs.
+func (a *nodeAgent) idlersRun(ctx context.Context) error {
 	now, err := a.containers(ctx, "")
-	if err != nil {
-		return err
-	}
-	for _, c := range before {
-		if !slices.ContainsFunc(now, func(n *runtimeapi.Container) bool { return n.GetId() == c.GetId() }) {
-			return fmt.Errorf("%s has stopped container %s of pod %s",
-				a.name, c.GetId(), c.GetLabels()["io.kubernetes.pod.name"])
+	for _, c := range a.idlers {
+		same := func(n *runtimeapi.Container) bool { return n.GetId() == c.GetId() }
+		if err == nil && !slices.ContainsFunc(now, same) {
+			err = fmt.Errorf("%s has stopped container %s of %v", a.name, c.GetId(), c.GetLabels())
 		}
 	}
-	return nil
+	return err
 }
 
 // workloads returns the timed reactions.
@@ -114,13 +110,13 @@ func (list nodeAgents) workloads(pods int) (workloads []workload) {
 			Target{Unit: inMilliseconds, Limit: 50}), (*nodeAgent).dying},
 		{about(10, "edit-1-of-4",
 			"an edit of one container of four in the file of a running pod, until the replacement runs",
-			timesKubelet(0.5)), (*nodeAgent).editing},
+			times(kubeletName, 0.5)), (*nodeAgent).editing},
 		{about(10, "new-1", "a new file of a pod with one container, until it runs",
-			timesKubelet(1)), changing(one, "new")},
+			times(kubeletName, 1)), changing(one, "new")},
 		{about(10, "new-init-3", "a new file of a pod with three init containers, then one, until it runs",
-			timesKubelet(0.3)), changing(shape{inits: 3, containers: 1}, "inits")},
+			times(kubeletName, 0.3)), changing(shape{inits: 3, containers: 1}, "inits")},
 		{about(3, "new-50", "fifty files of pods with one container at once, until all run",
-			timesKubelet(0.8)), changing(one, podNames("many", 50)...)},
+			times(kubeletName, 0.8)), changing(one, podNames("many", 50)...)},
 		{
 			about(5, fmt.Sprintf("restart-%d", pods), fmt.Sprintf("the agent or the kubelet is killed and started "+
 				"with %d running pods, until it reports all of them; no container restarts", pods),
@@ -128,20 +124,16 @@ func (list nodeAgents) workloads(pods int) (workloads []workload) {
 			func(a *nodeAgent) contender { return a.restarting(pods) },
 		},
 	} {
-		reaction.begin = func(context.Context) (contenders []contender, _ error) {
-			for _, a := range list {
-				c := reaction.of(a)
-				c.name = a.name
-				contenders = append(contenders, c)
-			}
-			return contenders, nil
+		var contenders []contender
+		for _, a := range list {
+			contenders = append(contenders, reaction.of(a))
+			contenders[len(contenders)-1].name = a.name
 		}
+		reaction.begin = func(context.Context) ([]contender, error) { return contenders, nil }
 		workloads = append(workloads, reaction.workload)
 	}
 	return workloads
 }
-
-func timesKubelet(most float64) Target { return Target{Against: kubeletName, Limit: most} }
 
 // dying kills the process of a container that has not ended before, so no restart delay applies. The pod has a new name
 // each time, because a kubelet remembers the restart delay of a pod whose manifest comes back.
@@ -219,4 +211,58 @@ func (a *nodeAgent) restarting(pods int) contender {
 		a.kill()
 		return a.start(ctx, pods)
 	})}
+}
+
+const (
+	// idlePrefix is the prefix of the names of the idle pods.
+	idlePrefix = "idle"
+	// rest is the pause between the start of the last pod and the measurement.
+	rest = 15 * time.Second
+)
+
+// idle starts pods, and measures all agents at the same time while nothing happens.
+func (list nodeAgents) idle(ctx context.Context, o *options, pods string, s shape) ([]Result, error) {
+	fmt.Fprintf(os.Stderr, "bench: idle with %s\n", pods)
+	for _, a := range list {
+		if _, err := a.arrive(ctx, s, podNames(idlePrefix, o.pods)...); err != nil {
+			return nil, err
+		}
+	}
+	time.Sleep(rest)
+	before, began := make([]time.Duration, len(list)), make([]time.Time, len(list))
+	for i, a := range list {
+		before[i], began[i] = processorTime(a.cmd.Process.Pid), time.Now()
+	}
+	time.Sleep(o.window)
+	results := idleResults(pods)
+	for i, a := range list {
+		pid := a.cmd.Process.Pid
+		status := fmt.Sprintf("/proc/%d/status", pid)
+		used, rss := milliseconds(processorTime(pid)-before[i]), mebibytes(status, "VmRSS")
+		for j, value := range []float64{used / time.Since(began[i]).Seconds(), rss, rss, mebibytes(status, "RssAnon")} {
+			results[j].add(a.name, value)
+		}
+	}
+	return results, nil
+}
+
+// idleResults returns the targets: processor time, memory beside a kubelet, memory, and the part of the memory that
+// belongs to no file.
+func idleResults(pods string) []Result {
+	return []Result{
+		{Name: "idle: processor time with " + pods, Target: times(kubeletName, 0.33)},
+		{Name: "idle: memory with " + pods, Target: times(kubeletName, 0.4)},
+		{Name: "idle: memory with " + pods, Target: Target{Unit: inMebibytes, Limit: 64}},
+		{Name: "idle: anonymous memory with " + pods},
+	}
+}
+
+// add adds the value of a contender that was measured once. The first is podctl's agent.
+func (r *Result) add(name string, value float64) {
+	f := Figures{Name: name, Runs: 1, Value: Spread{value, value, value}}
+	if len(r.Contenders) > 0 {
+		f.Ratio = r.Contenders[0].Value.Median / value
+	}
+	r.Contenders = append(r.Contenders, f)
+	r.Target.measure(r.Contenders)
 }

@@ -45,6 +45,9 @@ type Target struct {
 	Limit, Measured float64
 }
 
+// times returns the limit for podctl as a multiple of the value of another contender.
+func times(name string, most float64) Target { return Target{Against: name, Limit: most} }
+
 // tables returns a table of all figures, with a description of the machine.
 func tables(target, machine string, results []Result) string {
 	var b strings.Builder

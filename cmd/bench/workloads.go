@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Names of contenders that targets refer to.
@@ -39,28 +40,30 @@ func commands() []command {
 	one, five := shape{containers: 1}, shape{containers: 5}
 	return []command{
 		{
-			workload: about(10, "start-1", "a new pod of one container whose image is present", timesFloor(1.15)),
+			workload: about(10, "start-1", "a new pod of one container whose image is present", times(floorName, 1.15)),
 			pod:      one, timed: "apply PATH", after: force, floor: (*floor).create, peers: true,
 		}, {
-			workload: about(10, "start-4", "the same with four containers", timesFloor(1.15)),
+			workload: about(10, "start-4", "the same with four containers", times(floorName, 1.15)),
 			pod:      shape{containers: 4}, timed: "apply PATH", after: force, floor: (*floor).create, peers: true,
 		}, {
-			workload: about(10, "init-3", "three init containers, then one: `apply --wait=started`", timesFloor(1.15)),
+			workload: about(10, "init-3", "three init containers, then one: `apply --wait=started`",
+				times(floorName, 1.15)),
 			pod:      shape{inits: 3, containers: 1}, timed: started, after: force, floor: (*floor).create,
 		}, {
 			workload: about(10, "replace-1-of-4",
-				"one container of four is replaced after an edit; the floor is stop, create, start", timesFloor(1.1)),
+				"one container of four is replaced after an edit; the floor is stop, create, start",
+				times(floorName, 1.1)),
 			pod: shape{containers: 4}, before: started, edited: true, timed: "apply PATH", after: force,
 			floor: (*floor).replace, created: true,
 		}, {
 			workload: about(10, "delete", "`delete` of a pod of one container that obeys SIGTERM; "+
-				"the floor is stop, stop sandbox, remove, remove sandbox", timesFloor(1.1)),
+				"the floor is stop, stop sandbox, remove, remove sandbox", times(floorName, 1.1)),
 			pod: one, before: "apply PATH", timed: "delete NAME", floor: (*floor).remove, created: true,
 		}, {
 			workload: about(2, "wait-10s",
 				"the processor time of `apply --wait` while an init container sleeps for ten seconds",
 				Target{Unit: ofOneProcessor, Limit: 0.02}),
-			pod: shape{inits: 1, sleep: "10s", containers: 1}, timed: started, after: force,
+			pod: shape{inits: 1, sleep: 10 * time.Second, containers: 1}, timed: started, after: force,
 		}, {
 			workload: about(25, "plan-1", "`plan` of a running pod of five containers, pods on the node: 1",
 				Target{Unit: inMilliseconds, Limit: 25}),
@@ -72,8 +75,6 @@ func commands() []command {
 		},
 	}
 }
-
-func timesFloor(most float64) Target { return Target{Against: floorName, Limit: most} }
 
 // suite is the node of the commands, with the other tools; they are nil if they are not installed.
 type suite struct {
@@ -143,16 +144,11 @@ func (u *suite) workload(c *command) workload {
 
 // run returns the contender of a podctl program.
 func (u *suite) run(c *command, name string, podctl program) contender {
-	do := func(line string) []string {
+	words := func(line string) []string {
 		return strings.Fields(strings.NewReplacer("NAME", c.Name, "PATH", u.manifest(c.Name)).Replace(line))
 	}
-	one := podctl.contender(name, do(c.timed)...)
-	if c.before != "" {
-		one.before = podctl.do(do(c.before)...)
-	}
-	if c.after != "" {
-		one.after = podctl.do(do(c.after)...)
-	}
+	one := podctl.contender(name, words(c.timed)...)
+	one.before, one.after = podctl.do(words(c.before)...), podctl.do(words(c.after)...)
 	if c.edited {
 		edited := c.pod
 		edited.mark = "edited"
