@@ -64,8 +64,9 @@ func (s stopper) stoppedAlready(sandbox *model.Sandbox) bool {
 	return sandbox.State != model.SandboxReady && last != nil && slices.Contains(last.Stopped, sandbox.ID)
 }
 
-// unstopped reports whether a sandbox has ended that the last pass left running. Its stop was interrupted, or it ended by
-// itself, so the runtime may still have its network. A kubelet stops all sandboxes of a finished pod again when it starts.
+// unstopped reports whether a sandbox has ended that the last pass left running. Its stop was interrupted, or it ended
+// by itself, so the runtime may still have its network. A kubelet stops all sandboxes of a finished pod again when it
+// starts.
 func unstopped(pod *podstatus.Pod, sandbox *model.Sandbox) bool {
 	last := pod.Observed.Memory.LastRun
 	return sandbox.State != model.SandboxReady && last != nil && last.Sandbox == sandbox.ID &&

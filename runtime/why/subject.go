@@ -84,9 +84,10 @@ func (x *explainer) deletion() *Cause {
 	case model.IsOver(&x.Status.Status):
 		return x.remainingObject()
 	}
-	c := &Cause{Reason: model.Deleted, Message: "the pod is being deleted" + graceLeft(x.Status, x.Now), Until: &at.Time}
-	c.Changes = []string{"a shorter grace period ends it earlier: " + x.deleteCommand() + " --grace-period=1"}
-	return c
+	return &Cause{
+		Reason: model.Deleted, Message: "the pod is being deleted" + graceLeft(x.Status, x.Now), Until: &at.Time,
+		Changes: []string{"a shorter grace period ends it earlier: " + x.deleteCommand() + " --grace-period=1"},
+	}
 }
 
 // remainingObject explains what an object that is being deleted waits for after its pod has ended, such as finalizers;
