@@ -10,6 +10,7 @@ import (
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/commands/flags"
+	"github.com/podctl/podctl/commands/program"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
@@ -102,7 +103,7 @@ func runDoctor(ctx context.Context, sess *session.Session, o *doctorOptions) err
 	facts.Redact(sess.Redactor().Text)
 	checks := doctor.Examine(facts)
 	doc := doctorDocument{
-		APIVersion: model.APIVersion, Kind: "Doctor", TakenAt: facts.Time.UTC().Round(0), Podctl: version,
+		APIVersion: model.APIVersion, Kind: "Doctor", TakenAt: facts.Time.UTC().Round(0), Podctl: program.Version(),
 		CanRunPods: doctor.CanRun(checks), Checks: checks, Facts: facts,
 	}
 	if terminal.IsDocument(o.output) {

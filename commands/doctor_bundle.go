@@ -15,6 +15,7 @@ import (
 
 	"github.com/podctl/podctl/commands/inspect"
 	"github.com/podctl/podctl/commands/lifecycle"
+	"github.com/podctl/podctl/commands/program"
 	"github.com/podctl/podctl/commands/session"
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/podspec"
@@ -49,11 +50,9 @@ func writeBundle(
 		problems: append(unreadable, err),
 	}
 	b.addDocument("doctor.json", doc, nil) // The document has no values of Secrets.
-	versions := clientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""
-	if answers {
-		b.problems = append(b.problems, queryRuntime(ctx, sess, &versions))
-	}
+	versions, err := program.Versions(ctx, sess, !answers)
+	b.problems = append(b.problems, err)
 	b.addDocument("version.json", versions, b.redactor)
 	for _, p := range applied {
 		name := path.Join("checkpoints", string(p.Desired.Pod.UID)+".json")

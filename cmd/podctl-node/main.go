@@ -11,7 +11,8 @@ import (
 
 	_ "github.com/podctl/podctl/cmd/podctl/early"
 	_ "github.com/podctl/podctl/cmd/podctl/early/podtypes"
-	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/commands/program"
+	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/runtime/cluster/node"
 )
 
@@ -19,5 +20,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(commands.NodeMain(ctx, commands.System(), os.Args[1:], node.Join, node.Leave))
+	os.Exit(program.NodeMain(ctx, terminal.System(), os.Args[1:], node.Join, node.Leave))
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/commands"
+	"github.com/podctl/podctl/commands/program"
 	"github.com/podctl/podctl/runtime/cluster/node"
 	"github.com/podctl/podctl/runtime/runtimetest"
 )
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 // play runs a command as podctl, or as podctl-node if it has a kubeconfig.
 func play(ctx context.Context, env *commands.Env, args []string) int {
 	if slices.Contains(args, "--kubeconfig") {
-		return commands.NodeMain(ctx, env, args, node.Join, node.Leave)
+		return program.NodeMain(ctx, env, args, node.Join, node.Leave)
 	}
 	return commands.Main(ctx, env, args)
 }

@@ -1,4 +1,4 @@
-package commands
+package program
 
 import (
 	"context"
@@ -24,8 +24,8 @@ type versionOptions struct {
 	output string
 }
 
-// versionDocument is the output of `version -o json`.
-type versionDocument struct {
+// VersionDocument is the output of `version -o json`.
+type VersionDocument struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Version    string `json:"version"`
@@ -38,7 +38,8 @@ type versionDocument struct {
 	Origin     string `json:"endpointOrigin,omitempty"`
 }
 
-func newVersion(sess *session.Session) *cobra.Command {
+// NewVersion returns the command `podctl version`.
+func NewVersion(sess *session.Session) *cobra.Command {
 	o := &versionOptions{}
 	cmd := &cobra.Command{
 		Use:   "version [flags]",
@@ -55,11 +56,7 @@ func newVersion(sess *session.Session) *cobra.Command {
 }
 
 func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) error {
-	doc := clientVersion()
-	var err error
-	if !o.client {
-		err = queryRuntime(cmd.Context(), sess, &doc)
-	}
+	doc, err := Versions(cmd.Context(), sess, o.client)
 	if terminal.IsDocument(o.output) {
 		if werr := terminal.WriteDocument(sess.IO.Out, o.output, doc); werr != nil {
 			return werr
@@ -74,9 +71,12 @@ func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) er
 	return err
 }
 
-// clientVersion returns the versions that are known without a runtime.
-func clientVersion() versionDocument {
-	doc := versionDocument{
+// Version returns the version of podctl.
+func Version() string { return version }
+
+// Versions returns the version of podctl, and also that of the container runtime unless client is set.
+func Versions(ctx context.Context, sess *session.Session, client bool) (VersionDocument, error) {
+	doc := VersionDocument{
 		APIVersion: model.APIVersion,
 		Kind:       "Version",
 		Version:    version,
@@ -85,10 +85,14 @@ func clientVersion() versionDocument {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		doc.Go = info.GoVersion
 	}
-	return doc
+	if client {
+		return doc, nil
+	}
+	err := queryRuntime(ctx, sess, &doc)
+	return doc, err
 }
 
-func queryRuntime(ctx context.Context, sess *session.Session, doc *versionDocument) error {
+func queryRuntime(ctx context.Context, sess *session.Session, doc *VersionDocument) error {
 	client, err := sess.Client()
 	if err != nil {
 		return err
