@@ -50,9 +50,11 @@ func writeBundle(
 		problems: append(unreadable, err),
 	}
 	b.addDocument("doctor.json", doc, nil) // The document has no values of Secrets.
+	versions := program.ClientVersion()
 	answers := engine != nil && doc.Facts.Runtime.Problem == ""
-	versions, err := program.Versions(ctx, sess, !answers)
-	b.problems = append(b.problems, err)
+	if answers {
+		b.problems = append(b.problems, versions.AddRuntime(ctx, sess))
+	}
 	b.addDocument("version.json", versions, b.redactor)
 	for _, p := range applied {
 		name := path.Join("checkpoints", string(p.Desired.Pod.UID)+".json")

@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	_ "github.com/podctl/podctl/cmd/podctl/early"
+	_ "github.com/podctl/podctl/cmd/podctl-node/early"
 	_ "github.com/podctl/podctl/cmd/podctl/early/podtypes"
 	"github.com/podctl/podctl/commands/program"
 	"github.com/podctl/podctl/commands/terminal"

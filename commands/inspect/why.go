@@ -73,8 +73,8 @@ func showWhy(sess *session.Session, o *whyOptions, e *why.Explanation) error {
 	return text.Write(e)
 }
 
-// findGone finds the newest history of a deleted pod by the user's argument or the full name that this gives. It returns
-// notFound if there is none.
+// findGone finds the newest history of a deleted pod by the user's argument or the full name that this gives. It
+// returns notFound if there is none.
 func findGone(sess *session.Session, in *why.Input, arg, name string, notFound error) error {
 	all, unreadable := sess.Flags.Layout().Histories().All()
 	for _, h := range all {

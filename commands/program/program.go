@@ -1,6 +1,6 @@
-// Package program runs one command line. podctl and podctl-node have it in common: the global flags, the configuration, the
-// help, the exit codes, and the commands agent and version. It does not import the other commands, because their code
-// takes memory of a node.
+// Package program runs one command line. podctl and podctl-node have it in common: the global flags, the configuration,
+// the help, the exit codes, and the commands agent and version. It does not import the other commands, because their
+// code takes memory of a node.
 package program
 
 import (

@@ -56,7 +56,11 @@ func NewVersion(sess *session.Session) *cobra.Command {
 }
 
 func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) error {
-	doc, err := Versions(cmd.Context(), sess, o.client)
+	doc := ClientVersion()
+	var err error
+	if !o.client {
+		err = doc.AddRuntime(cmd.Context(), sess)
+	}
 	if terminal.IsDocument(o.output) {
 		if werr := terminal.WriteDocument(sess.IO.Out, o.output, doc); werr != nil {
 			return werr
@@ -74,9 +78,9 @@ func runVersion(cmd *cobra.Command, sess *session.Session, o *versionOptions) er
 // Version returns the version of podctl.
 func Version() string { return version }
 
-// Versions returns the version of podctl, and also that of the container runtime unless client is set.
-func Versions(ctx context.Context, sess *session.Session, client bool) (VersionDocument, error) {
-	doc := VersionDocument{
+// ClientVersion returns the versions that are known without a runtime.
+func ClientVersion() *VersionDocument {
+	doc := &VersionDocument{
 		APIVersion: model.APIVersion,
 		Kind:       "Version",
 		Version:    version,
@@ -85,19 +89,16 @@ func Versions(ctx context.Context, sess *session.Session, client bool) (VersionD
 	if info, ok := debug.ReadBuildInfo(); ok {
 		doc.Go = info.GoVersion
 	}
-	if client {
-		return doc, nil
-	}
-	err := queryRuntime(ctx, sess, &doc)
-	return doc, err
+	return doc
 }
 
-func queryRuntime(ctx context.Context, sess *session.Session, doc *VersionDocument) error {
+// AddRuntime asks the container runtime for its version. It does not wait for a runtime that starts.
+func (doc *VersionDocument) AddRuntime(ctx context.Context, sess *session.Session) error {
 	client, err := sess.Client()
 	if err != nil {
 		return err
 	}
-	client.Starting = nil // Report the current state instead of waiting for a start.
+	client.Starting = nil
 	reply, err := client.Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
 		return err

@@ -88,7 +88,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 
 // startPercent and gcPercent are the heap growth before a garbage collection: until all pods are known, and afterwards.
 // Other commands let the heap grow more (package early), because they end soon.
-const startPercent, gcPercent = 100, 30
+const startPercent, gcPercent = 50, 30
 
 // setGCPercent sets the garbage collector, unless the environment does.
 func setGCPercent(percent int) {

@@ -20,7 +20,7 @@ const (
 	// after its sandbox, and an observation in between would delay the observation of the running container. On a busy
 	// machine, observations take at most half of the time: after a long one, the next one waits as long as that took,
 	// up to restMax.
-	observeSoon  = 5 * time.Millisecond
+	observeSoon  = time.Millisecond
 	observeLater = 95 * time.Millisecond
 	observeEvery = 50 * time.Millisecond
 	restMax      = time.Second
