@@ -430,7 +430,7 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 .PHONY: test-kubernetes
 test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine)$$' .
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestNodeTakeOver|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine)$$' .
 
 .PHONY: test-kubectl
 test-kubectl: setup-e2e build build-node images $(addprefix $(KUBEBIN)/,kubelet kubectl services.test) ## kubectl with pods of podctl agent, and of a kubelet (builds Kubernetes; needs root)
@@ -440,14 +440,16 @@ test-kubectl: setup-e2e build build-node images $(addprefix $(KUBEBIN)/,kubelet 
 
 # CLUSTER_RUN selects parts of the test, as in CLUSTER_RUN='network|jobs'. All others need the part network.
 CLUSTER_RUN ?= .*
+# CLUSTER_CONTAINERD is the containerd, as in CLUSTER_CONTAINERD=containerd for that of the distribution.
+CLUSTER_CONTAINERD ?= $(BIN)/containerd2/containerd
 # The logs of the last run.
 CLUSTER_LOGS := $(BIN)/cluster
 
 # Each test runs in a process of its own, because it has namespaces of its own.
 .PHONY: test-cluster
 test-cluster: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,controlplane coredns metrics-server kubectl kubelet agnhost) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
-	set -e; for test in Cluster Outages; do \
-		PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=none \
+	set -e; for test in Cluster Outages NodeTakeOver; do \
+		PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(CLUSTER_CONTAINERD) SERVICES_BIN=none \
 		KUBECTL_BIN=$(KUBEBIN)/kubectl KUBELET_BIN=$(KUBEBIN)/kubelet CONTROLPLANE_BIN=$(KUBEBIN)/controlplane \
 		KUBERNETES_BIN=$(KUBEBIN) \
 		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \

@@ -85,7 +85,7 @@ func namesOfTests(t *testing.T) map[string][]string {
 			all[found[1]] = append(all[found[1]], strings.ReplaceAll(p[1], " ", "_"))
 		}
 	}
-	for name, least := range map[string]int{"TestE2E": 90, "TestCluster": 15, "TestOutages": 5} {
+	for name, least := range map[string]int{"TestE2E": 90, "TestCluster": 15, "TestOutages": 5, "TestNodeTakeOver": 1} {
 		if len(all[name]) < least {
 			t.Errorf("%s has the parts %q", name, all[name])
 		}

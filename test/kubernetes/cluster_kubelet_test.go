@@ -39,12 +39,7 @@ func (c *cluster) testKubelet(t *testing.T) {
 	requested := len(c.signingRequests(t))
 	c.agent.end(t)
 
-	config := c.path("kubelet.yaml")
-	write(t, config, fmt.Sprintf(clusterKubelet, c.dir, containerdSocket))
-	cmd := exec.Command(setting(t, "KUBELET_BIN"), //nolint:noctx // a signal ends it
-		"--config", config, "--kubeconfig", c.path("node.conf"), "--root-dir", stateDir,
-		"--cert-dir", filepath.Dir(clientPair), "--hostname-override", nodeName, "--node-ip", nodeIP, "--v=2")
-	kubelet := start(t, filepath.Join(c.logs, "kubelet.log"), cmd)
+	kubelet := c.startKubelet(t)
 	c.awaitNode(t, kubelet, `^v[\d.]+$`)
 	sameRuns(t, before, user.node.records(t))
 	c.testFiles(t)
@@ -61,8 +56,19 @@ func (c *cluster) testKubelet(t *testing.T) {
 	}
 }
 
-// awaitNode waits until the Node is ready, its version matches a pattern, and its server answers.
-func (c *cluster) awaitNode(t *testing.T, program *process, pattern string) {
+// startKubelet starts a kubelet in place of podctl.
+func (c *cluster) startKubelet(t *testing.T) *process {
+	t.Helper()
+	config := c.path("kubelet.yaml")
+	write(t, config, fmt.Sprintf(clusterKubelet, c.dir, containerdSocket))
+	cmd := exec.Command(setting(t, "KUBELET_BIN"), //nolint:noctx // a signal ends it
+		"--config", config, "--kubeconfig", c.path("node.conf"), "--root-dir", stateDir,
+		"--cert-dir", filepath.Dir(clientPair), "--hostname-override", nodeName, "--node-ip", nodeIP, "--v=2")
+	return start(c.t, filepath.Join(c.logs, "kubelet.log"), cmd)
+}
+
+// awaitVersion waits until the Node is ready and its version matches a pattern.
+func (c *cluster) awaitVersion(t *testing.T, program *process, pattern string) {
 	t.Helper()
 	until(t, func() string {
 		program.alive(t)
@@ -72,7 +78,17 @@ func (c *cluster) awaitNode(t *testing.T, program *process, pattern string) {
 		if !regexp.MustCompile(pattern).MatchString(version) || ready != "True" {
 			return "the node: " + r.stdout + r.stderr
 		}
-		if r = c.call(t, "", "exec", "reader", "--", "cat", "/settings/text"); r.stdout != "first" {
+		return ""
+	})
+}
+
+// awaitNode also waits until the server of the node answers.
+func (c *cluster) awaitNode(t *testing.T, program *process, pattern string) {
+	t.Helper()
+	c.awaitVersion(t, program, pattern)
+	until(t, func() string {
+		program.alive(t)
+		if r := c.call(t, "", "exec", "reader", "--", "cat", "/settings/text"); r.stdout != "first" {
 			return r.stdout + r.stderr
 		}
 		return ""

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -111,13 +112,33 @@ state = "%[1]s"
     runtime_type = "io.containerd.runc.v2"
 `
 
+// containerd1Config is the same for containerd 1.
+const containerd1Config = `version = 2
+root = "/var/lib/containerd"
+state = "%[1]s"
+[grpc]
+  address = "%[2]s"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = %[3]q
+  restrict_oom_score_adj = %[4]t
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "%[1]s/registries"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/var/lib/cni/bin"
+    conf_dir = "%[1]s/net.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.test-handler]
+    runtime_type = "io.containerd.runc.v2"
+`
+
 const networkConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "pods0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
    "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.88.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}},
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 `
 
-// startContainerd starts a containerd 2. Its network configuration is in networkDir.
+// startContainerd starts containerd. Its network configuration is in networkDir.
 func (n *node) startContainerd(t *testing.T, logs string) {
 	t.Helper()
 	config := filepath.Join(containerdDir, "config.toml")
@@ -126,8 +147,14 @@ func (n *node) startContainerd(t *testing.T, logs string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := containerdConfig
+	if version, err := exec.CommandContext(t.Context(), n.containerd, "--version").Output(); err != nil {
+		t.Fatal(err)
+	} else if regexp.MustCompile(` v?1\.`).Match(version) {
+		text = containerd1Config
+	}
 	pause := imageutils.GetE2EImage(imageutils.Pause)
-	write(t, config, fmt.Sprintf(containerdConfig, containerdDir, containerdSocket, pause, capable == 0))
+	write(t, config, fmt.Sprintf(text, containerdDir, containerdSocket, pause, capable == 0))
 	write(t, filepath.Join(containerdDir, "registries/_default/hosts.toml"),
 		"[host.\"http://"+registryAddress+"\"]\n  capabilities = [\"pull\", \"resolve\"]\n")
 	cmd := exec.Command(n.containerd, "--config", config) //nolint:noctx // a signal ends it
