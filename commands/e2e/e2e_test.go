@@ -333,6 +333,7 @@ func TestE2E(t *testing.T) {
 		{"out of memory", testOutOfMemory},
 		{"AppArmor", testAppArmor},
 		{"drift", testDrift},
+		{"left processes", testLeftProcesses},
 		{"termination message", testTerminationMessage},
 		{"environment file", testEnvFile},
 		{"host port conflict", testHostPortConflict},
