@@ -215,6 +215,18 @@ func (s *loopState) WakePod(ctx context.Context, uid types.UID) {
 	s.inbox.post(ctx, func() { s.wakePod(uid) })
 }
 
+// WakeUsers requests passes of the pods that need devices of a resource, because these have changed. It is safe for
+// concurrent use.
+func (s *loopState) WakeUsers(ctx context.Context, resource string) {
+	s.inbox.post(ctx, func() {
+		for uid, d := range s.reconciler.kept {
+			if request := model.DeviceRequestOf(d.Pod); request.Needs(resource) {
+				s.wakePod(uid)
+			}
+		}
+	})
+}
+
 // KeptPods returns the pods that are kept, or none once the agent has ended. It is safe for concurrent use.
 func (s *loopState) KeptPods(ctx context.Context) []model.PodRef {
 	refs, _ := call(ctx, s.inbox, func() []model.PodRef {

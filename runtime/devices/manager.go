@@ -34,8 +34,8 @@ type Settings struct {
 	File File
 	// Users returns the pods that use resources of the node.
 	Users func() ([]model.Admitted, error)
-	// Changed is called when devices have changed. It must not block.
-	Changed func()
+	// Changed is called when devices of a resource have changed. The context ends with the Manager.
+	Changed func(ctx context.Context, resource string)
 	Now     func() time.Time
 	Log     *slog.Logger
 }
@@ -165,13 +165,17 @@ func (m *Manager) report(name string, p *plugin, listed []*pluginapi.Device) {
 		m.mu.Unlock()
 		return
 	}
-	r.devices, r.reportedAt = devicesOf(listed), m.settings.Now()
+	next := devicesOf(listed)
+	changed := !r.announced || !maps.EqualFunc(r.devices, next, device.equal)
+	r.devices, r.reportedAt, r.announced = next, m.settings.Now(), true
 	err := m.write()
 	healthy := len(r.healthy())
 	m.mu.Unlock()
 	m.settings.Log.Info("devices reported", "resource", name, "devices", len(listed), "healthy", healthy)
 	m.warn(err)
-	m.settings.Changed()
+	if changed {
+		m.settings.Changed(m.serving, name)
+	}
 }
 
 // disconnected notes that the connection to a plugin has ended.
@@ -187,7 +191,7 @@ func (m *Manager) disconnected(name string, p *plugin, cause error) {
 	m.mu.Unlock()
 	m.settings.Log.Warn("device plugin is gone", "resource", name, "error", cause.Error())
 	m.warn(err)
-	m.settings.Changed()
+	m.settings.Changed(m.serving, name)
 }
 
 func (m *Manager) warn(err error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
@@ -60,7 +61,7 @@ func (m *machine) start() {
 	m.Manager = New(Settings{
 		Dir: m.dir, File: diskFile(filepath.Join(m.dir, "record")), Now: func() time.Time { return m.now },
 		Log:     slog.New(slog.DiscardHandler),
-		Changed: func() { m.changed <- struct{}{} },
+		Changed: func(context.Context, string) { m.changed <- struct{}{} },
 		Users:   func() ([]model.Admitted, error) { return m.users, nil },
 	})
 	if err := RemoveSockets(m.dir); err != nil {
@@ -469,4 +470,40 @@ func TestRepeatedAllocation(t *testing.T) {
 		t.Error(err)
 	}
 	m.expect(asks("p1", "x"), map[string]string{"x": "a allocated"})
+}
+
+// TestHealth: the status of a container has the health of its devices that the plugin reported last, also after the
+// plugin has gone. A report that changes nothing is no news.
+func TestHealth(t *testing.T) {
+	m := newMachine(t)
+	p := m.plug(&devicestest.Plugin{}, devicestest.Healthy("a"), devicestest.Healthy("b"))
+	if err := m.give(asks("p1", "c")); err != nil {
+		t.Fatal(err)
+	}
+	health := func() string {
+		s := v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c"}, {Name: "other"}}}
+		if m.AddHealth("p1", &s); s.ContainerStatuses[1].AllocatedResourcesStatus != nil {
+			t.Errorf("%+v", s.ContainerStatuses[1])
+		}
+		own := s.ContainerStatuses[0].AllocatedResourcesStatus
+		if len(own) != 1 || own[0].Name != gpu || len(own[0].Resources) != 1 || own[0].Resources[0].ResourceID != "a" {
+			t.Fatalf("%+v", own)
+		}
+		return string(own[0].Resources[0].Health)
+	}
+	if got := health(); got != "Healthy" {
+		t.Error(got)
+	}
+	same := []*pluginapi.Device{devicestest.Healthy("a"), devicestest.Healthy("b")}
+	if m.report(gpu, m.resources[gpu].plugin, same); len(m.changed) > 0 {
+		t.Error("the same devices are news")
+	}
+	p.Set(devicestest.Sick("a"), devicestest.Healthy("b"))
+	if <-m.changed; health() != "Unhealthy" {
+		t.Error("healthy")
+	}
+	p.Stop()
+	if <-m.changed; health() != "Unhealthy" {
+		t.Error("healthy after the plugin has gone")
+	}
 }

@@ -20,6 +20,8 @@ type resource struct {
 	devices map[string]device
 	// reportedAt is when the plugin reported its devices last; zero if it has not since the start of the agent.
 	reportedAt time.Time
+	// announced is set once the connected plugin has reported its devices.
+	announced bool
 	// preStart is set if the plugin must be called before each start of a container.
 	preStart bool
 	// since is when the plugin connected or was gone. err is why it is gone.
@@ -32,8 +34,14 @@ type resource struct {
 // device is one device.
 type device struct {
 	healthy bool
+	// sick is set if the plugin has reported the device as unhealthy. It stays while the plugin is gone.
+	sick bool
 	// nodes are its NUMA nodes.
 	nodes []int64
+}
+
+func (d device) equal(other device) bool {
+	return d.healthy == other.healthy && d.sick == other.sick && slices.Equal(d.nodes, other.nodes)
 }
 
 // healthy returns the healthy devices in order.
@@ -47,7 +55,7 @@ func (r *resource) lose(now time.Time, err error) {
 	r.plugin, r.since, r.err = nil, now, err.Error()
 	devices := map[string]device{}
 	for id, d := range r.devices {
-		devices[id] = device{nodes: d.nodes}
+		devices[id] = device{sick: d.sick, nodes: d.nodes}
 	}
 	r.devices = devices
 }
@@ -60,7 +68,8 @@ func devicesOf(listed []*pluginapi.Device) map[string]device {
 		for _, n := range d.GetTopology().GetNodes() {
 			nodes = append(nodes, n.GetID())
 		}
-		devices[d.GetID()] = device{healthy: d.GetHealth() == pluginapi.Healthy, nodes: nodes}
+		healthy := d.GetHealth() == pluginapi.Healthy
+		devices[d.GetID()] = device{healthy: healthy, sick: !healthy, nodes: nodes}
 	}
 	return devices
 }

@@ -53,6 +53,11 @@ func DeviceRequestOf(pod *v1.Pod) DeviceRequest {
 	return request
 }
 
+// Needs reports whether a container needs devices of a resource.
+func (r *DeviceRequest) Needs(resource string) bool {
+	return slices.ContainsFunc(r.Containers, func(n DeviceNeed) bool { return n.Amounts[resource] > 0 })
+}
+
 // Devices are the devices for the containers of a pod.
 type Devices struct {
 	// Sets are the devices that a container has or can get, by container.

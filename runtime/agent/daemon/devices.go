@@ -17,10 +17,11 @@ func (d *daemon) newDevices() *devices.Manager {
 		Dir:   filepath.Dir(state.DevicesSocket(d.Layout)),
 		File:  state.Devices(d.Layout),
 		Users: func() ([]model.Admitted, error) { return d.engine.Observer.Others(model.PodRef{}) },
-		Changed: func() {
+		Changed: func(ctx context.Context, resource string) {
 			if d.cluster != nil {
 				d.cluster.HandleFacts()
 			}
+			d.WakeUsers(ctx, resource)
 		},
 		Now: d.Now,
 		Log: d.Log,

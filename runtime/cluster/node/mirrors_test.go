@@ -192,7 +192,8 @@ func TestShownMirrors(t *testing.T) {
 	mirror, own := pod("web-n1", "mirror", "digest"), podspectest.FromAPI(t, podspectest.Minimal)
 	static := podspectest.Desired(t, webFile)
 	n := newMirrorNode(t, mirror)
-	s := &shownPods{mirrorPods: n.mirrors, lister: lister{}}
+	health := func(uid types.UID, s *v1.PodStatus) { s.Message = "devices of " + string(uid) }
+	s := &shownPods{mirrorPods: n.mirrors, lister: lister{}, health: health}
 	successor := static.Pod.DeepCopy()
 	successor.UID = "successor"
 	shown := s.translate([]agent.ShownPod{
@@ -210,6 +211,9 @@ func TestShownMirrors(t *testing.T) {
 	listed, err := s.List(t.Context(), []*podspec.Desired{shown[1].Desired, own})
 	if err != nil || len(listed) != 2 {
 		t.Fatal(listed, err)
+	}
+	if listed[0].Status.Message != "devices of "+string(static.Pod.UID) {
+		t.Errorf("%s", listed[0].Status.Message)
 	}
 	if p := listed[0]; p.UID != "mirror" || p.Status.Phase != v1.PodRunning || p.Status.HostIP != "192.0.2.7" || len(p.Status.HostIPs) != 1 {
 		t.Errorf("%+v", p)

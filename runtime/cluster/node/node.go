@@ -101,7 +101,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	})
 	n.mirrors = newMirrorPods(n)
 	n.statuses = statuses.New(statuses.Settings{
-		Pods:   &shownPods{mirrorPods: n.mirrors, lister: m.Engine.Lister},
+		Pods:   &shownPods{mirrorPods: n.mirrors, lister: m.Engine.Lister, health: m.Devices.AddHealth},
 		Copies: n.source, Sender: statuses.NewClient(client.Core), Sent: n.metrics.StatusSent, Log: m.Log,
 	})
 	copies := objects.Copies{Dir: state.ClusterObjects(m.Layout), MemorySecrets: n.MemorySecrets}

@@ -18,6 +18,8 @@ type shownPods struct {
 	*mirrorPods
 
 	lister agent.Lister
+	// health adds the health of the devices of a pod to its status.
+	health func(pod types.UID, s *v1.PodStatus)
 	// mu guards shows: the pods of other sources, by the uids of their mirror pods.
 	mu    sync.Mutex
 	shows map[types.UID]*podspec.Desired
@@ -98,6 +100,7 @@ func (s *shownPods) List(ctx context.Context, all []*podspec.Desired) ([]*v1.Pod
 	}
 	listed, err := s.lister.List(ctx, kept)
 	for _, pod := range listed {
+		s.health(pod.UID, &pod.Status)
 		if uid := mirrors[pod.UID]; uid != "" {
 			pod = s.asMirror(pod, uid)
 		}
