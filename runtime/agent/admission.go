@@ -28,6 +28,8 @@ type admitter struct {
 	// pass.
 	changes   int
 	changesAt map[types.UID]int
+	// resizes holds the pods whose resize waits, and since when.
+	resizes map[types.UID]time.Time
 	// preempt ends pods for a critical pod.
 	preempt func(now time.Time, p *model.Preemption)
 }
@@ -46,6 +48,7 @@ func newAdmitter(s *loopState, preempt func(time.Time, *model.Preemption)) *admi
 		refused:   map[types.UID]refusal{},
 		recheck:   map[types.UID]bool{},
 		changesAt: map[types.UID]int{},
+		resizes:   map[types.UID]time.Time{},
 		preempt:   preempt,
 	}
 }
@@ -60,6 +63,7 @@ func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) 
 		Settings:    *a.settings,
 		Final:       !a.recheck[uid],
 		First:       a.earlierPods(uid),
+		Resizes:     a.earlierResizes(uid),
 		Terminating: a.reconciler.terminating(),
 		Conditions:  conditions,
 		Preempts:    true,
@@ -90,6 +94,38 @@ func (a *admitter) earlierPods(uid types.UID) []*podspec.Desired {
 	}
 	// The pod was applied by hand, so no pod of a source comes before it.
 	return critical
+}
+
+// earlierResizes returns the waiting resizes of other pods that are admitted before one of this pod.
+func (a *admitter) earlierResizes(uid types.UID) (earlier []plan.Resize) {
+	own := a.reconciler.kept[uid]
+	if own == nil {
+		return nil
+	}
+	of := func(uid types.UID, pod *podspec.Desired) *admission.WaitingResize {
+		return &admission.WaitingResize{Pod: pod.Pod, Since: a.resizes[uid]}
+	}
+	for other := range a.resizes {
+		wanted, applied := a.reconciler.kept[other], a.reconciler.stored[other].Desired
+		if other != uid && wanted != nil && applied != nil &&
+			admission.CompareResizes(of(other, wanted), of(uid, own)) < 0 {
+			earlier = append(earlier, plan.Resize{Wanted: wanted, Before: applied.Pod})
+		}
+	}
+	slices.SortFunc(earlier, func(x, y plan.Resize) int {
+		return admission.CompareResizes(of(x.Wanted.Pod.UID, x.Wanted), of(y.Wanted.Pod.UID, y.Wanted))
+	})
+	return earlier
+}
+
+// noteResize notes whether a resize of a pod waits.
+func (a *admitter) noteResize(now time.Time, uid types.UID, p *plan.Plan) {
+	waits := slices.ContainsFunc(p.Holds, func(h plan.Hold) bool { return h.Resize != nil })
+	if _, known := a.resizes[uid]; waits && !known {
+		a.resizes[uid] = now
+	} else if !waits {
+		delete(a.resizes, uid)
+	}
 }
 
 // waitingCritical returns the critical pods that wait for the end of others. They come before each pod that is not
@@ -130,6 +166,7 @@ func (a *admitter) handlePass(now time.Time, p *passResult) {
 		return
 	}
 	delete(a.recheck, uid)
+	a.noteResize(now, uid, p.planned())
 	before, was := a.refused[uid]
 	delete(a.refused, uid)
 	i := slices.IndexFunc(p.outcome.Plan.Holds, func(h plan.Hold) bool { return h.Admission })
@@ -166,6 +203,7 @@ func (a *admitter) handleEnd(now time.Time, uid types.UID) {
 	delete(a.refused, uid)
 	delete(a.recheck, uid)
 	delete(a.changesAt, uid)
+	delete(a.resizes, uid)
 	a.wakeWaiting(now)
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/model/modeltest"
 	"github.com/podctl/podctl/runtime/plan"
 )
 
@@ -346,5 +347,59 @@ func TestPodInFirstPassIsLeaving(t *testing.T) {
 	end(k, 3, a, podworkers.Terminate)
 	if terminating := k.terminating(); len(terminating) > 0 {
 		t.Errorf("terminating pods %v", terminating)
+	}
+}
+
+// TestOrderOfResizes checks which waiting resizes come before that of a pod.
+func TestOrderOfResizes(t *testing.T) {
+	l := newStill(t)
+	a, b := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1)
+	a.Pod.Spec.PriorityClassName = "system-node-critical"
+	l.agent.admitter.settings = &admission.Settings{}
+	l.agent.handleSourceUpdate(update("one", a, b))
+	for _, d := range []*podspec.Desired{a, b} {
+		l.agent.reconciler.stored[d.Pod.UID] = Stored{Desired: d}
+		waits := &plan.Plan{Holds: []plan.Hold{{Resize: &model.PendingResize{}}}}
+		l.agent.admitter.noteResize(modeltest.Noon(), d.Pod.UID, waits)
+	}
+	earlier := func(of *podspec.Desired) (names string) {
+		for _, r := range l.agent.admitter.optionsFor(of.Pod.UID, nil).Resizes {
+			names += r.Wanted.Pod.Name + r.Before.Name
+		}
+		return names
+	}
+	if earlier(a) != "" || earlier(b) != "aa" {
+		t.Errorf("before a: %s, before b: %s", earlier(a), earlier(b))
+	}
+	l.agent.admitter.noteResize(modeltest.Noon(), a.Pod.UID, &plan.Plan{})
+	if got := earlier(b); got != "" {
+		t.Errorf("after the first resize: %s", got)
+	}
+}
+
+// TestWakeUsers checks that only pods that need devices of a resource get a pass when these change.
+func TestWakeUsers(t *testing.T) {
+	l := newStill(t)
+	a, b := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1)
+	a.Pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+	l.agent.handleSourceUpdate(update("one", a, b))
+	due := func() (names string) {
+		now := l.agent.now()
+		begun, _, _ := l.agent.workers.Next(now)
+		for _, p := range begun {
+			names += p.Ref.Name
+			l.agent.workers.Done(now, p.Ref.UID, podworkers.Result{})
+		}
+		return names
+	}
+	due()
+	ran := make(chan struct{})
+	go func() {
+		(<-l.agent.inbox)()
+		close(ran)
+	}()
+	l.agent.WakeUsers(t.Context(), "example.com/gpu")
+	if <-ran; due() != "a" {
+		t.Error("not only the user of the devices has a pass")
 	}
 }

@@ -23,6 +23,8 @@ type Admission struct {
 	Final bool
 	// First lists earlier pods that are not admitted yet, in order.
 	First []*podspec.Desired
+	// Resizes are the waiting resizes that come before that of the pod, in order.
+	Resizes []Resize
 	// Terminating lists pods that are no longer desired but still exist.
 	Terminating []types.UID
 	// Conditions are the pressure conditions of the node.
@@ -31,6 +33,13 @@ type Admission struct {
 	Node *admission.Node
 	// Preempts lets a critical pod wait for the end of pods that it preempts. The caller of the pass must end them.
 	Preempts bool
+}
+
+// Resize is a resize that waits.
+type Resize struct {
+	// Wanted is the pod with the new resources, and Before the pod with its present ones.
+	Wanted *podspec.Desired
+	Before *v1.Pod
 }
 
 // stays reports whether an earlier rejection of the manifest still applies.
@@ -174,7 +183,7 @@ func (a *admitter) editedInCluster(before *v1.Pod) verdict {
 	if a.how == nil || podspec.WithResources(a.Desired, before) == a.Desired {
 		return verdict{}
 	}
-	found := a.check(a.Desired, before, a.Observed.Others)
+	found := a.check(a.Desired, before, a.resized(before, a.Observed.Others))
 	if found == nil {
 		return verdict{}
 	}
@@ -249,6 +258,21 @@ func (a *admitter) others(admitted []model.Admitted) []model.Admitted {
 		preempted := a.preempts() && podspec.Priority(first.Pod) < podspec.Priority(a.Desired.Pod)
 		if !known && !preempted && a.check(first, nil, all) == nil {
 			all = append(all, admission.TakenBy(first.Pod))
+		}
+	}
+	return all
+}
+
+// resized returns the other admitted pods with the waiting resizes that come before that of the pod and fit beside its
+// present resources. So the order of resizes does not depend on the order of passes (kubelet: retryPendingResizes).
+func (a *admitter) resized(before *v1.Pod, admitted []model.Admitted) []model.Admitted {
+	all, own := slices.Clone(admitted), admission.TakenBy(before)
+	for i := range a.how.Resizes {
+		first := &a.how.Resizes[i]
+		is := func(o model.Admitted) bool { return o.Pod.UID == first.Wanted.Pod.UID }
+		rest := slices.DeleteFunc(slices.Clone(all), is)
+		if slices.ContainsFunc(all, is) && a.check(first.Wanted, first.Before, append(slices.Clone(rest), own)) == nil {
+			all = append(rest, admission.TakenBy(first.Wanted.Pod))
 		}
 	}
 	return all

@@ -285,6 +285,25 @@ func TestRefusedResizes(t *testing.T) {
 	}
 }
 
+// TestOrderOfResizes checks that a resize leaves the resources to waiting resizes that come before it and fit. One that
+// does not fit takes nothing.
+func TestOrderOfResizes(t *testing.T) {
+	inAPI := func(name, cores string) *podspec.Desired {
+		return podspectest.FromAPI(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: "+name+", uid: "+name+"-0000-0000}\nspec:\n"+
+			"  containers: [{name: a, image: 'i:1', resources: {requests: {cpu: "+cores+"}}}]\n")
+	}
+	first := inAPI("first", "1")
+	for cores, want := range map[string]bool{"": false, "3": true, "4": false} {
+		b := newBench(inAPI("web", "2")).others(first).runs(inAPI("web", "1"))
+		if cores != "" {
+			b.how.Resizes = []Resize{{Wanted: inAPI("first", cores), Before: first.Pod}}
+		}
+		if hold, _ := b.input().Refused(); (hold != nil) != want {
+			t.Errorf("an earlier resize to %q cores: %+v", cores, hold)
+		}
+	}
+}
+
 // TestStoppedPodsStayRejected checks that a temporary stop admits no pod.
 func TestStoppedPodsStayRejected(t *testing.T) {
 	b := newBench(sized(t, "web", "2"))
