@@ -466,6 +466,18 @@ func TestRecordedResources(t *testing.T) {
 	}
 }
 
+// TestResourcesOfAdoptedPods checks that an adopted pod has its own resources, so that they are not seen as a resize.
+func TestResourcesOfAdoptedPods(t *testing.T) {
+	l := newLab(t, "i:1")
+	x := l.plan(model.PodRef{}, onePod()).execution(Options{})
+	x.desired.Pod.Spec.Resources = &v1.ResourceRequirements{}
+	x.plan.Steps = []plan.Step{{ID: "a", Kind: plan.UpdateVolume}}
+	x.checkpoint.noteInFlight(nil)
+	if x.checkpoint.checkpoint.Actuated.Pod != x.desired.Pod.Spec.Resources {
+		t.Error("the pod's own resources are not recorded")
+	}
+}
+
 // TestResourcesOfPodsAreRecordedLast checks that the pod's own resources change after the whole plan is done.
 func TestResourcesOfPodsAreRecordedLast(t *testing.T) {
 	l := newLab(t, "i:1")

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
@@ -146,6 +147,10 @@ func (x *checkpointer) noteInFlight(before *v1.Pod) {
 	c := x.checkpoint
 	if c.Actuated == nil {
 		c.Actuated = &model.Actuated{}
+		if !updatesPod(x.plan) {
+			// An adopted pod is assumed to have the resources of the manifest, like its containers.
+			c.Actuated.Pod = cmp.Or(before, x.desired.Pod).Spec.Resources
+		}
 	}
 	if c.Actuated.Containers == nil {
 		c.Actuated.Containers = map[string]v1.ResourceRequirements{}
@@ -184,11 +189,15 @@ func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequiremen
 	return ref.Resources
 }
 
+// updatesPod reports whether a plan changes the pod's own resources.
+func updatesPod(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
+}
+
 // noteResizedPod records the pod's own resources once all changes that depend on them are done. Until then the resize
 // is pending.
 func (x *checkpointer) noteResizedPod(r *results) {
-	updates := slices.ContainsFunc(x.plan.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
-	if updates && len(r.failed)+len(r.skipped) == 0 {
+	if updatesPod(x.plan) && len(r.failed)+len(r.skipped) == 0 {
 		x.checkpoint.Actuated.Pod = x.desired.Pod.Spec.Resources
 	}
 }

@@ -78,6 +78,18 @@ func InitialProbe(t ProbeType) ProbeRecord {
 	return ProbeRecord{Result: ProbeUnknown}
 }
 
+// ReportedProbes returns the records of the probes that have succeeded by a status. Their times are unknown.
+func ReportedProbes(s *v1.ContainerStatus) map[ProbeType]ProbeRecord {
+	records := map[ProbeType]ProbeRecord{}
+	if s.Started != nil && *s.Started {
+		records[Startup] = ProbeRecord{Result: ProbeSuccess, OnHold: true}
+	}
+	if s.Ready {
+		records[Readiness] = ProbeRecord{Result: ProbeSuccess}
+	}
+	return records
+}
+
 // Fold counts one run of a probe. It discards ProbeUnknown, as the kubelet discards a probe that could not run. The
 // folded result changes when as many runs in a row agreed as the probe's threshold requires (kubelet: worker.doProbe).
 func (r ProbeRecord) Fold(t ProbeType, p *v1.Probe, verdict ProbeResult, at time.Time) ProbeRecord {

@@ -60,6 +60,8 @@ type Observer struct {
 	adopts bool
 	// Conditions returns the conditions of a pod in the API; nil if they are unknown. It may be nil.
 	Conditions func(ctx context.Context, uid types.UID) []v1.PodCondition
+	// Reported returns the status of a pod, or of its mirror pod, in the API; nil if it is unknown. It may be nil.
+	Reported func(*podspec.Desired) *v1.PodStatus
 	// taken has the resources that each pod uses on the node; nil for a pod that uses none.
 	taken *state.Summaries[*model.Admitted]
 }
@@ -138,7 +140,7 @@ func (o *Observer) observeWith(
 	}
 	node := o.host.NodeOf(desired)
 	s.Node = &node
-	if desired != nil {
+	if o.addReported(desired, s); desired != nil {
 		o.observeDisk(s, redactor, volume.Context{
 			Pod:         pod,
 			Desired:     desired,

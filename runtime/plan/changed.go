@@ -173,8 +173,12 @@ func foundResources(pod *podstatus.Pod) map[string]*v1.ResourceRequirements {
 			continue
 		}
 		before, ok := resourcesBefore(pod, ref.Container, rec)
-		switch kept := len(resizingOf(pod, ref.Container, rec).kept) > 0; {
+		change := resizingOf(pod, ref.Container, rec)
+		switch kept := len(change.kept) > 0; {
 		case !ok || before.recorded:
+		case !kept && len(change.resized) == 0:
+			// A runtime also reports limits of the pod, and defaults of a kubelet, which are not the container's own.
+			resources[ref.Name] = ref.Resources.DeepCopy()
 		case !kept:
 			resources[ref.Name] = &before.resources
 		case rec.Resources != nil:

@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/logind"
 	"github.com/podctl/podctl/runtime/agent/shutdown"
+	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/devices"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/node"
@@ -67,7 +68,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 		s.StopPods = d.ShutdownGrace
 	}
 	for _, one := range d.Sources {
-		s.Sources = append(s.Sources, workloads.Wrap(one))
+		s.Sources = append(s.Sources, workloads.Wrap(sources.WithUIDs(one, d.staticUIDs)))
 	}
 	s.Sources = append(s.Sources, workloads)
 	if d.cluster != nil {

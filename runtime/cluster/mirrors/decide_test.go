@@ -42,6 +42,7 @@ func mirrorOf(p Pod, uid string, grace int64) *v1.Pod {
 	}
 	if uid != "" {
 		m.Annotations[v1.MirrorPodAnnotationKey] = uid
+		delete(m.Annotations, annotationVersion)
 	}
 	return m
 }

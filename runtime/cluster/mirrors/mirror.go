@@ -1,6 +1,7 @@
 package mirrors
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -18,9 +19,11 @@ import (
 
 // The annotations of mirror pods beside v1.MirrorPodAnnotationKey (kubelet: types.ConfigHashAnnotationKey,
 // ConfigFirstSeenAnnotationKey). AnnotationOmitted has the paths of fields that the mirror pod does not have.
+// annotationVersion has the Hash of the shown version if the other hashes are the uid.
 const (
 	annotationHash    = "kubernetes.io/config.hash"
 	annotationSeen    = "kubernetes.io/config.seen"
+	annotationVersion = "podctl.io/version"
 	AnnotationOmitted = "podctl.io/omitted"
 )
 
@@ -42,7 +45,20 @@ func Hash(pod *v1.Pod, node string) string {
 }
 
 // hashOf returns the hash of the version that a mirror pod shows.
-func hashOf(mirror *v1.Pod) string { return mirror.Annotations[v1.MirrorPodAnnotationKey] }
+func hashOf(mirror *v1.Pod) string {
+	return cmp.Or(mirror.Annotations[annotationVersion], mirror.Annotations[v1.MirrorPodAnnotationKey])
+}
+
+// setHash sets the hash of a mirror pod. For a kubelet, it is the uid of the static pod (kubelet: applyDefaults). With
+// another one, a kubelet that takes over the node would replace the mirror pod. It does not take over a pod with a uid
+// that podctl has derived.
+func setHash(notes map[string]string, p *Pod) {
+	hash, pod := p.Hash, p.Desired.Pod
+	if delete(notes, annotationVersion); pod.UID != podspec.UID(pod.Namespace, pod.Name) {
+		hash, notes[annotationVersion] = string(pod.UID), p.Hash
+	}
+	notes[annotationHash], notes[v1.MirrorPodAnnotationKey] = hash, hash
+}
 
 // newMirror returns the mirror pod of a pod. The Node owns it.
 func newMirror(p *Pod, node *v1.Node, now time.Time) *v1.Pod {
@@ -57,7 +73,7 @@ func newMirror(p *Pod, node *v1.Node, now time.Time) *v1.Pod {
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	notes[annotationHash], notes[v1.MirrorPodAnnotationKey] = p.Hash, p.Hash
+	setHash(notes, p)
 	notes[podspec.AnnotationConfigSource] = sourceOf(p.Desired)
 	notes[annotationSeen] = now.Format(time.RFC3339Nano)
 	if delete(notes, AnnotationOmitted); len(omitted) > 0 {

@@ -111,6 +111,13 @@ func TestMetadata(t *testing.T) {
 	if m.Name != "web-n1" || m.Namespace != "a" || m.UID != "" || m.Spec.NodeName != "n1" || m.Labels["app"] != "web" {
 		t.Errorf("%+v", m.ObjectMeta)
 	}
+	written := *d.Pod
+	written.UID = "written"
+	known := Pod{Desired: d.WithPod(&written), Hash: p.Hash}
+	if notes := newMirror(&known, node, time.Time{}).Annotations; notes[v1.MirrorPodAnnotationKey] != "written" ||
+		notes[annotationHash] != "written" || notes[annotationVersion] != p.Hash {
+		t.Errorf("with a uid in the manifest: %v", notes)
+	}
 	for key, want := range map[string]string{
 		"kubernetes.io/config.hash": p.Hash, "kubernetes.io/config.mirror": p.Hash, "kubernetes.io/config.source": "file",
 		"kubernetes.io/config.seen": "2001-09-09T01:46:40.5Z", "note": "own",
