@@ -15,6 +15,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/metrics"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -76,12 +77,25 @@ func (m *agentMetrics) countPass(p *passResult, last map[types.UID]lastPass) {
 		operation = "update"
 	}
 	m.Pass(operation, p.took)
+	if o := p.outcome; createsSandbox(o) && criconfig.OwnUsers(p.pass.Pod.Pod) {
+		m.UserPodStarted(o.Err())
+	}
 	if since, waits := m.starting[p.pass.Ref.UID]; waits && operation != "kill" && hasStarted(p) {
 		delete(m.starting, p.pass.Ref.UID)
 		if had {
 			m.PodRuns(m.now().Sub(since))
 		}
 	}
+}
+
+// createsSandbox reports whether a pass has created a sandbox, or has tried to.
+func createsSandbox(o *executor.Outcome) bool {
+	if o == nil || o.Plan == nil {
+		return false
+	}
+	skipped := func(s *plan.Step) bool { return s.Kind == plan.RunSandbox }
+	return !slices.ContainsFunc(o.Skipped, skipped) &&
+		slices.ContainsFunc(o.Plan.Steps, func(s plan.Step) bool { return s.Kind == plan.RunSandbox })
 }
 
 // hasStarted reports whether a pass has observed a start of each regular container.

@@ -118,6 +118,37 @@ func TestOperationsOfPasses(t *testing.T) {
 	}
 }
 
+// TestStartsOfUserNamespaces checks that a pass with the sandbox of a pod with its own user namespace counts as a start,
+// and as an error if any step of it failed.
+func TestStartsOfUserNamespaces(t *testing.T) {
+	l := newStill(t)
+	shared, own := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1)
+	own.Pod.Spec.HostUsers = new(bool)
+	sandbox := plan.Step{Kind: plan.RunSandbox}
+	made := &plan.Plan{Steps: []plan.Step{sandbox, {Kind: plan.StartContainer}}}
+	failed := []executor.StepError{{}}
+	for _, p := range []passResult{
+		{pass: podworkers.Pass{Pod: own}, outcome: &executor.Outcome{Plan: made}},
+		{pass: podworkers.Pass{Pod: own}, outcome: &executor.Outcome{Plan: made, Failed: failed}},
+		{pass: podworkers.Pass{Pod: own}, outcome: &executor.Outcome{Plan: &plan.Plan{}, Failed: failed}},
+		{pass: podworkers.Pass{Pod: own}, outcome: &executor.Outcome{Plan: made, Skipped: []*plan.Step{&sandbox}}},
+		{pass: podworkers.Pass{Pod: own}},
+		{pass: podworkers.Pass{Pod: shared}, outcome: &executor.Outcome{Plan: made, Failed: failed}},
+	} {
+		l.agent.metrics.countPass(&p, l.agent.last)
+	}
+	l.agent.world.Client.RuntimeServiceClient = silent{}
+	w := httptest.NewRecorder()
+	l.agent.Metrics().Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", http.NoBody))
+	for _, line := range []string{
+		"kubelet_started_user_namespaced_pods_total 2", "kubelet_started_user_namespaced_pods_errors_total 1",
+	} {
+		if !strings.Contains(w.Body.String(), line+"\n") {
+			t.Errorf("no %s in\n%s", line, w.Body)
+		}
+	}
+}
+
 // silent is a runtime that does not answer.
 type silent struct {
 	runtimeapi.RuntimeServiceClient

@@ -32,6 +32,8 @@ type Metrics struct {
 	operationTimes *prometheus.HistogramVec
 	pods           prometheus.Counter
 	podFails       prometheus.Counter
+	userPods       prometheus.Counter
+	userPodFails   prometheus.Counter
 	containers     *prometheus.CounterVec
 	containerFails *prometheus.CounterVec
 	imagePull      *prometheus.HistogramVec
@@ -102,6 +104,10 @@ func (m *Metrics) addPods() {
 		"The number of containers per pod.", prometheus.ExponentialBuckets(1, 2, 5))
 	m.pods = counter("started_pods_total", "Cumulative number of pods started")
 	m.podFails = counter("started_pods_errors_total", "Cumulative number of errors when starting pods")
+	m.userPods = counter("started_user_namespaced_pods_total",
+		"Cumulative number of pods with user namespaces started")
+	m.userPodFails = counter("started_user_namespaced_pods_errors_total",
+		"Cumulative number of errors when starting pods with user namespaces")
 	m.containers = counters("started_containers_total",
 		"Cumulative number of containers started", "container_type")
 	m.containerFails = counters("started_containers_errors_total",
@@ -110,8 +116,8 @@ func (m *Metrics) addPods() {
 		"Cumulative number of pod evictions by eviction signal", "eviction_signal")
 	m.preemptions = counters("preemptions",
 		"Cumulative number of pod preemptions by preemption resource", "preemption_signal")
-	m.registry.MustRegister(m.podStart, m.podWorker, m.perPod, m.pods, m.podFails, m.containers, m.containerFails,
-		m.evictions, m.preemptions)
+	m.registry.MustRegister(m.podStart, m.podWorker, m.perPod, m.pods, m.podFails, m.userPods, m.userPodFails,
+		m.containers, m.containerFails, m.evictions, m.preemptions)
 }
 
 // addRuntime adds the metrics of calls to the runtime.
@@ -258,6 +264,15 @@ func (m *Metrics) PodStarted(err error) {
 	m.pods.Inc()
 	if err != nil {
 		m.podFails.Inc()
+	}
+}
+
+// UserPodStarted records a pass that created the sandbox of a pod with its own user namespace, and the failures of that
+// pass (kubelet: SyncPod).
+func (m *Metrics) UserPodStarted(err error) {
+	m.userPods.Inc()
+	if err != nil {
+		m.userPodFails.Inc()
 	}
 }
 

@@ -35,6 +35,8 @@ func full(look CountFunc) *Metrics {
 	m.Called("RunPodSandbox", time.Second, errors.New("no"))
 	m.PodStarted(errors.New("no"))
 	m.ContainerStarted("init_container", "RunContainerError")
+	m.UserPodStarted(nil)
+	m.UserPodStarted(errors.New("no"))
 	m.Pulled(20<<20, time.Second)
 	m.Probed(web, "a", model.Readiness, model.ProbeSuccess, time.Second)
 	m.Probed(web, "a", model.Liveness, model.ProbeFailure, time.Second)
@@ -70,6 +72,8 @@ func TestNames(t *testing.T) {
 		"kubelet_started_containers_total counter",
 		"kubelet_started_pods_errors_total counter",
 		"kubelet_started_pods_total counter",
+		"kubelet_started_user_namespaced_pods_errors_total counter",
+		"kubelet_started_user_namespaced_pods_total counter",
 		"podctl_agent_source_problems gauge",
 		"prober_probe_duration_seconds histogram",
 		"prober_probe_total counter",
@@ -87,6 +91,8 @@ func TestNames(t *testing.T) {
 		`kubelet_runtime_operations_total{operation_type="run_podsandbox"} 1`,
 		`kubelet_runtime_operations_errors_total{operation_type="run_podsandbox"} 1`,
 		`kubelet_started_containers_errors_total{code="RunContainerError",container_type="init_container"} 1`,
+		`kubelet_started_user_namespaced_pods_errors_total 1`,
+		`kubelet_started_user_namespaced_pods_total 2`,
 		`prober_probe_total{container="a",namespace="default",pod="web",pod_uid="1",probe_type="Readiness",result="successful"} 1`,
 		`prober_probe_total{container="a",namespace="default",pod="web",pod_uid="1",probe_type="Liveness",result="failed"} 1`,
 	} {
