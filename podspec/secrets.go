@@ -33,8 +33,14 @@ func Reveal(d *Desired, secrets map[string]*v1.Secret) bool {
 	return true
 }
 
-// KnowsSecrets reports whether the pod has the values of all its Secrets. It is false without a pod.
-func KnowsSecrets(d *Desired) bool {
+// KnowsSecrets reports whether a redactor with the values of these versions of a pod has all Secrets that messages of
+// the pod may repeat. One version with all values is enough, unless it was rebuilt and is not a user's. A version may
+// be nil.
+func KnowsSecrets(versions ...*Desired) bool {
+	return slices.ContainsFunc(versions, knowsSecrets)
+}
+
+func knowsSecrets(d *Desired) bool {
 	if d == nil || d.Rebuilt || d.MemorySecrets && d.Redacted {
 		return false
 	}

@@ -29,15 +29,6 @@ func (e UnreadError) Error() string {
 	return "it has not been read from the API server: " + e.Reason
 }
 
-// withUnread adds an object that could not be read to all, which may be nil.
-func withUnread(all map[ObjectName]UnreadError, name ObjectName, why UnreadError) map[ObjectName]UnreadError {
-	if all == nil {
-		all = map[ObjectName]UnreadError{}
-	}
-	all[name] = why
-	return all
-}
-
 // WithShared returns the pod with the current stored objects that its own manifest does not include. They replace those
 // found before, and missing ones are dropped. If the pod names no such object, WithShared looks nothing up. It does not
 // change d. The values of Secrets that were only in memory come from find, too.
@@ -60,7 +51,10 @@ func (d *Desired) WithShared(find FindObject) (*Desired, error) {
 		why := UnreadError{}
 		switch {
 		case errors.As(err, &why):
-			unread = withUnread(unread, name, why)
+			if unread == nil {
+				unread = map[ObjectName]UnreadError{}
+			}
+			unread[name] = why
 		case err != nil:
 			return nil, err
 		case found != nil && (found.Claim == nil || found.Volume != nil):

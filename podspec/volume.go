@@ -158,3 +158,29 @@ func HostPathType(source *v1.HostPathVolumeSource) v1.HostPathType {
 	}
 	return ptr.Deref(source.Type, v1.HostPathUnset)
 }
+
+// EmptyDir is the kubelet's plugin name for emptyDir volumes, and for all volumes whose content podctl writes.
+const EmptyDir = "empty-dir"
+
+// VolumePlugin returns the kubelet's plugin name for the kind of a volume, which is part of its path. It is empty for a
+// volume without a directory below the pod's own.
+func VolumePlugin(vol *v1.Volume) string {
+	switch {
+	case vol.EmptyDir != nil:
+		return EmptyDir
+	case vol.ConfigMap != nil:
+		return "configmap"
+	case vol.Secret != nil:
+		return "secret"
+	case vol.DownwardAPI != nil:
+		return "downward-api"
+	case vol.Projected != nil:
+		return "projected"
+	}
+	return ""
+}
+
+// HasContent reports whether podctl writes the volume's content.
+func HasContent(vol *v1.Volume) bool {
+	return vol != nil && vol.EmptyDir == nil && VolumePlugin(vol) != ""
+}

@@ -137,7 +137,7 @@ func gather(ctx context.Context, sess *session.Session, in *why.Input, d *podspe
 
 // withoutSecrets returns the record of a pod, with results of probes that contain no values of Secrets.
 func withoutSecrets(checkpoint *state.Checkpoint) *model.Memory {
-	redactor, known := checkpoint.Redactor(nil), checkpoint.KnowsSecrets(nil)
+	redactor, known := checkpoint.Redactor(nil), podspec.KnowsSecrets(checkpoint.Applied)
 	memory := checkpoint.Clone().Memory
 	for _, records := range memory.Probes {
 		for kind, record := range records {

@@ -29,10 +29,6 @@ type Variable struct {
 // makeEnvironmentVariables). A later variable replaces an earlier one with the same name. The second result lists
 // missing references that are not optional.
 func Resolve(d *podspec.Desired, c podspec.ContainerRef) ([]Variable, []podspec.MissingReference) {
-	var missing []podspec.MissingReference
-	for _, r := range podspec.EnvReferences(c) {
-		missing = append(missing, d.Missing(r, c.Name, "")...)
-	}
 	var env []Variable
 	for i := range c.EnvFrom {
 		env = append(env, envFrom(d.Objects, &c.EnvFrom[i])...)
@@ -41,6 +37,10 @@ func Resolve(d *podspec.Desired, c podspec.ContainerRef) ([]Variable, []podspec.
 		if one, ok := envVar(d.Objects, &c.Env[i]); ok {
 			env = append(env, one)
 		}
+	}
+	var missing []podspec.MissingReference
+	for _, r := range podspec.EnvReferences(c) {
+		missing = append(missing, d.Missing(r, c.Name, "")...)
 	}
 	return env, missing
 }

@@ -3,6 +3,7 @@ package events
 import (
 	"slices"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -34,7 +35,7 @@ func Events(layout state.Layout) ([]PodEvents, error) {
 
 // redact removes values of Secrets from events that were written before podctl knew the values.
 func redact(layout state.Layout, h *state.History) {
-	if j, err := layout.Pod(h.Pod.UID).Checkpoint().Read(); err == nil && j.KnowsSecrets(nil) {
+	if j, err := layout.Pod(h.Pod.UID).Checkpoint().Read(); err == nil && podspec.KnowsSecrets(j.Applied) {
 		h.Redact(j.Redactor(nil))
 	}
 }

@@ -135,7 +135,7 @@ func (o *Observer) observeWith(
 	markStarting(s, hooks, pod.Hooks().Running())
 	s.Runtime = runtimeFacts.Runtime
 	s.Redact(redactor)
-	if !j.KnowsSecrets(desired) {
+	if !podspec.KnowsSecrets(j.Applied, desired) {
 		s.Withhold()
 	}
 	node := o.host.NodeOf(desired)

@@ -84,7 +84,7 @@ func (p *Prover) places(ref podspec.ContainerRef, config *runtimeapi.ContainerCo
 		case i < len(ref.VolumeMounts):
 			one.at = fmt.Sprintf("%s.volumeMounts[%d]", ref.Path, i)
 			vol, _ := podspec.VolumeNamed(p.Desired, ref.VolumeMounts[i].Name)
-			one.content = volume.HasContent(vol.Volume) && ref.VolumeMounts[i].SubPath == "" &&
+			one.content = podspec.HasContent(vol.Volume) && ref.VolumeMounts[i].SubPath == "" &&
 				ref.VolumeMounts[i].SubPathExpr == ""
 			one.unfinished = one.content && p.unfinished(vol.Name)
 			one.part = p.partOf(vol.Name, m.GetHostPath())

@@ -66,12 +66,6 @@ func (j *Checkpoint) Clone() *Checkpoint {
 	return &c
 }
 
-// KnowsSecrets reports whether the redactor from this checkpoint and the next manifest has all Secrets that messages of
-// the pod may repeat. One of the two is enough, unless the manifest was rebuilt and is not a user's.
-func (j *Checkpoint) KnowsSecrets(next *podspec.Desired) bool {
-	return (j != nil && podspec.KnowsSecrets(j.Applied)) || podspec.KnowsSecrets(next)
-}
-
 // ThePod stands for the pod itself among the names of its containers.
 const ThePod = ""
 

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -140,7 +141,7 @@ func TestRemoveCheckpointReportsLeftovers(t *testing.T) {
 	if err := pod.Checkpoint().Write(&Checkpoint{}); err != nil {
 		t.Fatal(err)
 	}
-	content := filepath.Join(ok(pod.VolumeDir(EmptyDir, "data")), "file")
+	content := filepath.Join(ok(pod.VolumeDir(podspec.EmptyDir, "data")), "file")
 	write(t, content, "precious")
 	if err := pod.Checkpoint().Remove(); !errors.Is(err, unix.ENOTEMPTY) {
 		t.Errorf("error %v, want ENOTEMPTY", err)

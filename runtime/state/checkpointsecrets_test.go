@@ -68,7 +68,7 @@ func TestSecretsInMemory(t *testing.T) {
 		}
 		return found
 	}
-	if j = read(); j.Applied.Redacted || !j.Applied.SameAs(first) || !j.KnowsSecrets(nil) {
+	if j = read(); j.Applied.Redacted || !j.Applied.SameAs(first) || !podspec.KnowsSecrets(j.Applied) {
 		t.Errorf("this process: %+v", j.Applied.Objects.Secrets["s"])
 	}
 	j.KeepEarlierSecrets(second)
@@ -84,7 +84,7 @@ func TestSecretsInMemory(t *testing.T) {
 	}
 
 	store.forget() // as another process
-	if j = read(); !j.Applied.Redacted || j.KnowsSecrets(nil) || !j.KnowsSecrets(second) {
+	if j = read(); !j.Applied.Redacted || podspec.KnowsSecrets(j.Applied) || !podspec.KnowsSecrets(j.Applied, second) {
 		t.Errorf("another process: %+v", j.Applied)
 	}
 	if !j.Applied.SameAs(second) || j.Applied.SameAs(first) {
@@ -94,7 +94,7 @@ func TestSecretsInMemory(t *testing.T) {
 	unread.Objects, unread.Unread = podspec.Objects{}, map[podspec.ObjectName]podspec.UnreadError{
 		{Kind: podspec.KindSecret, Name: "s"}: {},
 	}
-	if j.KnowsSecrets(&unread) {
+	if podspec.KnowsSecrets(j.Applied, &unread) {
 		t.Error("an unread Secret is known")
 	}
 	if with, err := j.Applied.WithShared(nil); err != nil || with.Redacted || len(with.Objects.Secrets) > 0 {

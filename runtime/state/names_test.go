@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/state/podlogs"
 )
 
@@ -48,9 +49,9 @@ func allPaths(l Layout, n *fuzzedNames) map[string]made {
 	add("events", "/root/events", 1, p.History().Path(), p.check())
 	add("events that are being written", "/root/events", 1, p.History().unfinished(), p.check())
 	add("lock", "/root/locks", 1, p.lockFile(), p.check())
-	with(p.VolumeDir(EmptyDir, n.volume))("volume", p.Volumes(), 2)
+	with(p.VolumeDir(podspec.EmptyDir, n.volume))("volume", p.Volumes(), 2)
 	with(p.VolumeDir(n.volume, "x"))("plugin", p.Volumes(), 2)
-	with(p.VolumeMarker(EmptyDir, n.volume))("marker", p.Plugins(), 3)
+	with(p.VolumeMarker(podspec.EmptyDir, n.volume))("marker", p.Plugins(), 3)
 	with(p.VolumeMarker("configmap", n.volume))("marker of content", p.Plugins(), 3)
 	with(p.SubPath(n.volume, n.container, n.index))("subpath", p.SubPaths(), 3)
 	with(p.TerminationLogs(n.container).Dir())("container", p.TerminationLogs("").above(), 1)

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state/podlogs"
 	"github.com/podctl/podctl/runtime/state/statedir"
@@ -33,28 +33,7 @@ func (p Pod) Dir() string { return filepath.Join(p.layout.pods(), string(p.uid))
 // EtcHosts returns the hosts file that the pod's containers share.
 func (p Pod) EtcHosts() string { return filepath.Join(p.Dir(), "etc-hosts") }
 
-// EmptyDir is the kubelet's plugin name for emptyDir volumes, and for all volumes whose content podctl writes.
-const EmptyDir = "empty-dir"
-
-// VolumePlugin returns the kubelet's plugin name for the kind of a volume, which is part of its path. It is empty for a
-// volume without a directory below the pod's own.
-func VolumePlugin(vol *v1.Volume) string {
-	switch {
-	case vol.EmptyDir != nil:
-		return EmptyDir
-	case vol.ConfigMap != nil:
-		return "configmap"
-	case vol.Secret != nil:
-		return "secret"
-	case vol.DownwardAPI != nil:
-		return "downward-api"
-	case vol.Projected != nil:
-		return "projected"
-	}
-	return ""
-}
-
-// VolumeDir returns the directory of a volume's content. plugin is the volume's VolumePlugin.
+// VolumeDir returns the directory of a volume's content. plugin is the volume's podspec.VolumePlugin.
 func (p Pod) VolumeDir(plugin, name string) (string, error) {
 	return joined(checkVolume(p, plugin, name), p.Volumes(), "kubernetes.io~"+plugin, name)
 }
@@ -79,10 +58,10 @@ func joined(refused error, elements ...string) (string, error) {
 // emptyDirs, which the marker's name shows.
 func (p Pod) VolumeMarker(plugin, name string) (string, error) {
 	err := checkVolume(p, plugin, name)
-	if plugin != EmptyDir {
+	if plugin != podspec.EmptyDir {
 		name = "wrapped_" + name
 	}
-	return joined(err, p.Plugins(), "kubernetes.io~"+EmptyDir, name, "ready")
+	return joined(err, p.Plugins(), "kubernetes.io~"+podspec.EmptyDir, name, "ready")
 }
 
 // Names in the directory of a pod that belong to its volumes, beside idsName.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
@@ -135,7 +136,7 @@ func TestMakeDirStaysInThePod(t *testing.T) {
 func TestMakeDirGivesExactModes(t *testing.T) {
 	withUmask(t, 0o077)
 	pod := newLayout(t).Pod(testUID)
-	dir := ok(pod.VolumeDir(EmptyDir, "tmp"))
+	dir := ok(pod.VolumeDir(podspec.EmptyDir, "tmp"))
 	if err := pod.MakeDir(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestMakeDirDoesNotReplaceAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, pod.Volumes(), "a file")
-	if err := pod.MakeDir(ok(pod.VolumeDir(EmptyDir, "tmp")), 0o777); err == nil {
+	if err := pod.MakeDir(ok(pod.VolumeDir(podspec.EmptyDir, "tmp")), 0o777); err == nil {
 		t.Error("MakeDir through a file succeeded, want an error")
 	}
 }

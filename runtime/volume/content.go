@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // File is a file of a volume's content on disk.
@@ -30,7 +32,7 @@ type collector struct{ *mounter }
 // content returns the wanted files of the volume by path relative to the volume, or nil if podctl does not write the
 // content. A missing object or key is an *UnresolvedError; several are joined.
 func (c collector) content() (map[string]File, error) {
-	if !HasContent(c.vol.Volume) {
+	if !podspec.HasContent(c.vol.Volume) {
 		return nil, nil
 	}
 	found, err := c.sources()

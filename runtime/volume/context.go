@@ -36,7 +36,7 @@ func PluginName(vol *v1.Volume) string {
 	case vol.PersistentVolumeClaim != nil, vol.Ephemeral != nil:
 		return "kubernetes.io/local-volume"
 	}
-	return "kubernetes.io/" + state.VolumePlugin(vol)
+	return "kubernetes.io/" + podspec.VolumePlugin(vol)
 }
 
 // Path returns the directory of the volume's content. For a hostPath that is the host's path; for a claim, its
@@ -49,7 +49,7 @@ func (c Context) Path(vol podspec.Volume) (string, error) {
 	case vol.PersistentVolumeClaim != nil:
 		return c.Pod.Claims().Dir(c.claim(vol))
 	}
-	if plugin := state.VolumePlugin(vol.Volume); plugin != "" {
+	if plugin := podspec.VolumePlugin(vol.Volume); plugin != "" {
 		return c.Pod.VolumeDir(plugin, vol.Name)
 	}
 	return "", nil
@@ -65,11 +65,6 @@ func (c Context) Paths() map[string]string {
 		}
 	}
 	return paths
-}
-
-// HasContent reports whether podctl writes the volume's content.
-func HasContent(vol *v1.Volume) bool {
-	return vol != nil && vol.EmptyDir == nil && state.VolumePlugin(vol) != ""
 }
 
 // medium returns the storage medium of a volume. A volume that can hold a secret lies in memory and never reaches a
@@ -111,6 +106,6 @@ func (m *mounter) path() (string, error) { return m.Path(m.vol) }
 
 // marker returns the file that marks the volume as complete.
 func (m *mounter) marker() (mark, error) {
-	path, err := m.Pod.VolumeMarker(state.VolumePlugin(m.vol.Volume), m.vol.Name)
+	path, err := m.Pod.VolumeMarker(podspec.VolumePlugin(m.vol.Volume), m.vol.Name)
 	return mark{m.Pod, path}, err
 }

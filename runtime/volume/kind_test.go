@@ -30,7 +30,7 @@ func TestPathsAndPluginsAreTheKubelets(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			vol := &v1.Volume{Name: "v", VolumeSource: test.source}
-			if got := state.VolumePlugin(vol); got != test.plugin {
+			if got := podspec.VolumePlugin(vol); got != test.plugin {
 				t.Errorf("VolumePlugin = %q, want %q", got, test.plugin)
 			}
 			c := Context{Pod: pod, Desired: &podspec.Desired{Pod: &v1.Pod{}}}

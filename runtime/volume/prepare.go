@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/podctl/podctl/podspec"
 )
 
 // Prepare makes a volume ready to be mounted: it creates and mounts missing parts, writes content, and checks a
@@ -38,7 +40,7 @@ func (m *mounter) prepare(ctx context.Context) error {
 		return claimDir{m.Context, m.claim(vol)}.prepare(ctx)
 	case vol.EmptyDir != nil:
 		return m.prepareEmptyDir()
-	case HasContent(vol.Volume):
+	case podspec.HasContent(vol.Volume):
 		return m.prepareContent()
 	}
 	return &UnsupportedError{Path: m.vol.Path}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // Digest returns a digest of the paths, modes, owners and bytes of content. The digest of content from Secrets must not
@@ -97,7 +96,7 @@ func stateOf(m *mounter) State {
 	if digest, prepared, err := m.onDisk(wanted); err == nil {
 		s.Digest, s.Prepared = digest, prepared
 	}
-	s.Unfinished = HasContent(m.vol.Volume) && (contentErr != nil || s.Digest != wanted)
+	s.Unfinished = podspec.HasContent(m.vol.Volume) && (contentErr != nil || s.Digest != wanted)
 	return s
 }
 
@@ -171,11 +170,11 @@ func (m *mounter) onDisk(wanted string) (digest string, prepared bool, err error
 	case vol.PersistentVolumeClaim != nil:
 		prepared, err = claimDir{m.Context, m.claim(vol)}.ready()
 		return "", prepared, err
-	case state.VolumePlugin(vol.Volume) == "":
+	case podspec.VolumePlugin(vol.Volume) == "":
 		return "", false, &UnsupportedError{Path: m.vol.Path}
 	}
 	prepared, err = m.ready()
-	if err != nil || !prepared || !HasContent(m.vol.Volume) {
+	if err != nil || !prepared || !podspec.HasContent(m.vol.Volume) {
 		return "", prepared, err
 	}
 	digest, err = m.read()

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
@@ -88,7 +89,7 @@ func (m *Meter) FileUsage(ctx context.Context, pod *v1.Pod, containers []string)
 	for _, name := range containers {
 		u.Containers = append(u.Containers, ContainerUsage{Name: name})
 	}
-	return u, m.addSome(ctx, pod, u, func(vol *v1.Volume) bool { return state.VolumePlugin(vol) != "" })
+	return u, m.addSome(ctx, pod, u, func(vol *v1.Volume) bool { return podspec.VolumePlugin(vol) != "" })
 }
 
 // addLayers adds the containers of a pod.

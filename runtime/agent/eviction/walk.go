@@ -8,8 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/safefs"
-	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
@@ -44,7 +44,7 @@ func (m *Meter) addVolumes(pod *v1.Pod, u *Usage, yield func() error, counts fun
 		if !counts(vol) {
 			continue
 		}
-		dir, err := m.layout.Pod(pod.UID).VolumeDir(state.VolumePlugin(vol), vol.Name)
+		dir, err := m.layout.Pod(pod.UID).VolumeDir(podspec.VolumePlugin(vol), vol.Name)
 		if err != nil {
 			continue // such a volume cannot exist
 		}
