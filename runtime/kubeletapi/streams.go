@@ -1,6 +1,7 @@
 package kubeletapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -29,14 +30,8 @@ func (s *streamer) serveExec(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := s.finder.runningContainer(r, pod)
-	if err == nil && id == "" {
-		err = fmt.Errorf("container not found (%q)", r.PathValue("container"))
-	}
-	if err == nil {
-		err = needsUpgrade(r)
-	}
-	if err != nil {
+	id, err := s.container(r, pod)
+	if err = cmp.Or(err, needsUpgrade(r)); err != nil {
 		return err
 	}
 	reply, err := s.runtime.Exec(r.Context(), &runtimeapi.ExecRequest{
@@ -61,10 +56,7 @@ func (s *streamer) serveAttach(w http.ResponseWriter, r *http.Request) error {
 	if err == nil && (id == "" || !known) {
 		err = fmt.Errorf("container %s not found in pod %s", r.PathValue("container"), fullName(pod))
 	}
-	if err == nil {
-		err = needsUpgrade(r)
-	}
-	if err != nil {
+	if err = cmp.Or(err, needsUpgrade(r)); err != nil {
 		return err
 	}
 	reply, err := s.runtime.Attach(r.Context(), &runtimeapi.AttachRequest{
@@ -97,10 +89,7 @@ func (s *streamer) servePortForward(w http.ResponseWriter, r *http.Request) erro
 	if err == nil && sandbox == "" {
 		err = fmt.Errorf("pod not found (%q)", fullName(pod))
 	}
-	if err == nil {
-		err = needsUpgrade(r)
-	}
-	if err != nil {
+	if err = cmp.Or(err, needsUpgrade(r)); err != nil {
 		return err
 	}
 	reply, err := s.runtime.PortForward(r.Context(), &runtimeapi.PortForwardRequest{PodSandboxId: sandbox, Port: ports})
@@ -119,10 +108,7 @@ func (s *streamer) serveRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, err := s.finder.runningContainer(r, pod)
-	if err == nil && id == "" {
-		err = fmt.Errorf("container not found (%q)", r.PathValue("container"))
-	}
+	id, err := s.container(r, pod)
 	command := strings.Split(r.FormValue("cmd"), " ")
 	var reply *runtimeapi.ExecSyncResponse
 	if err == nil {
@@ -159,6 +145,15 @@ func (s *streamer) findPod(r *http.Request) (*podspec.Desired, error) {
 		err = refuse(http.StatusNotFound, "pod does not exist")
 	}
 	return pod, err
+}
+
+// container returns the id of the running container of a request.
+func (s *streamer) container(r *http.Request, pod *podspec.Desired) (string, error) {
+	id, err := s.finder.runningContainer(r, pod)
+	if err == nil && id == "" {
+		err = fmt.Errorf("container not found (%q)", r.PathValue("container"))
+	}
+	return id, err
 }
 
 // fullName returns the name of a pod in the kubelet's messages (kubelet: GetPodFullName).
