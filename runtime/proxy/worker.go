@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // worker runs a function shortly after a request, in a goroutine that exists only while there are requests. Requests
@@ -124,10 +126,5 @@ func (p *Proxy) Restore(ctx context.Context) error {
 		}
 	}()
 	defer close(removed)
-	return p.Kernel.Watch(ctx, func() {
-		select {
-		case removed <- struct{}{}:
-		default:
-		}
-	})
+	return p.Kernel.Watch(ctx, func() { sleep.Wake(removed) })
 }

@@ -1,4 +1,4 @@
-// Package sleep waits for a duration or the end of a context.
+// Package sleep waits for a duration or the end of a context, and wakes goroutines.
 package sleep
 
 import (
@@ -15,5 +15,14 @@ func For(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	case <-timer.C:
 		return nil
+	}
+}
+
+// Wake wakes the goroutine that receives from c, without blocking. c has room for one value, which is enough for all
+// calls before it wakes.
+func Wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

@@ -8,6 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // activity reports events of a pod's containers. If the runtime does not send events (containerd before 1.7), the pod
@@ -49,12 +50,7 @@ func (w *activity) listen(stream runtimeapi.RuntimeService_GetContainerEventsCli
 	}
 }
 
-func (w *activity) note() {
-	select {
-	case w.happened <- struct{}{}:
-	default:
-	}
-}
+func (w *activity) note() { sleep.Wake(w.happened) }
 
 // first returns the pause before the first poll. It is long for a runtime that sends events.
 func (w *activity) first() time.Duration {

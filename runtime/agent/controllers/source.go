@@ -105,7 +105,7 @@ func New(s Settings) *Source {
 // Wrap wraps another source. The workloads and objects of the other source are stored before its updates are
 // reported.
 func (s *Source) Wrap(one sources.Source) sources.Source {
-	return s.declared.Wrap(one, func() { signal(s.declaredChanged) })
+	return s.declared.Wrap(one, func() { sleep.Wake(s.declaredChanged) })
 }
 
 // Name returns the source in the records of the pods.
@@ -124,15 +124,7 @@ func (s *Source) Changed(uid types.UID) {
 	own := s.own[uid]
 	s.mu.Unlock()
 	if own {
-		signal(s.podChanged)
-	}
-}
-
-// signal sends without blocking. One pending value is enough.
-func signal(to chan<- struct{}) {
-	select {
-	case to <- struct{}{}:
-	default:
+		sleep.Wake(s.podChanged)
 	}
 }
 

@@ -79,10 +79,7 @@ func (d *daemon) Reload(ctx context.Context) (*api.Reloaded, error) {
 		return d.Agent.Reload(ctx)
 	}
 	d.Log.Info("restarting with the changed configuration", "changed", strings.Join(changed, ","))
-	select {
-	case d.restart <- struct{}{}:
-	default:
-	}
+	sleep.Wake(d.restart)
 	return &api.Reloaded{}, nil
 }
 

@@ -168,12 +168,7 @@ func (g *Generator) relist(ctx context.Context) {
 }
 
 // retry makes the listener request events again, because the runtime may have been replaced.
-func (g *Generator) retry() {
-	select {
-	case g.reopen <- struct{}{}:
-	default:
-	}
-}
+func (g *Generator) retry() { sleep.Wake(g.reopen) }
 
 // listen opens a stream of events, and reopens it when it breaks.
 func (g *Generator) listen(ctx context.Context) {

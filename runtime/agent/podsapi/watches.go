@@ -16,6 +16,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/grpcapi"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // queued is the maximum number of pending batches of a watch (kubelet: WatchPods).
@@ -74,12 +75,7 @@ func (w *watches) record(remember func(*watches)) {
 	}
 }
 
-func (w *watches) wake() {
-	select {
-	case w.wakeup <- struct{}{}:
-	default:
-	}
-}
+func (w *watches) wake() { sleep.Wake(w.wakeup) }
 
 // add starts a watch.
 func (w *watches) add() *watch {

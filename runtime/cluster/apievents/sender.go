@@ -17,6 +17,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
+	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -94,14 +95,7 @@ func (s *Sender) Node(kind, reason, message string) {
 }
 
 // Wake reports that the API server responds again. The events that wait are sent at once.
-func (s *Sender) Wake() { notify(s.woken) }
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (s *Sender) Wake() { sleep.Wake(s.woken) }
 
 // add adds an event to the queue.
 func (s *Sender) add(object v1.ObjectReference, e *state.PodEvent) {
@@ -116,7 +110,7 @@ func (s *Sender) add(object v1.ObjectReference, e *state.PodEvent) {
 	if unreachable {
 		s.queue.keepLast()
 	}
-	notify(s.signal)
+	sleep.Wake(s.signal)
 }
 
 func (s *Sender) take() *v1.Event {

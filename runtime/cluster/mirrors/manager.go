@@ -94,17 +94,10 @@ func New(s Settings) *Manager {
 }
 
 // Wake reports that pods or mirror pods may have changed.
-func (m *Manager) Wake() { notify(m.woken) }
+func (m *Manager) Wake() { sleep.Wake(m.woken) }
 
 // Retry reports that the API server responds again, or has listed its pods. Failed requests are made again at once.
-func (m *Manager) Retry() { notify(m.retry) }
-
-func notify(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
+func (m *Manager) Retry() { sleep.Wake(m.retry) }
 
 // Run creates and deletes mirror pods until the context ends.
 func (m *Manager) Run(ctx context.Context) {

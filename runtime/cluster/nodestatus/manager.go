@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/cluster/membership"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Settings configure a Manager. Every field but Registered is required.
@@ -72,12 +73,7 @@ func NewManager(s Settings) *Manager {
 }
 
 // Wake reports that a condition may have changed. If so, the status is sent at once.
-func (m *Manager) Wake() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
+func (m *Manager) Wake() { sleep.Wake(m.wake) }
 
 // Get returns the newest copy of the Node, which must not be changed. It returns nil before the registration, and if
 // the Node was deleted.

@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Settings configure a source. Every field but Registered, Confirm, Changed and Listed is required.
@@ -201,10 +202,7 @@ func (s *Source) change(do func(*copies) (affected []types.UID)) {
 	s.mu.Lock()
 	affected := do(s.copies)
 	s.mu.Unlock()
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	sleep.Wake(s.news)
 	if s.settings.Changed == nil {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
+	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -118,10 +119,7 @@ func (s collectionStore[T]) change(do func()) {
 	s.mu.Lock()
 	do()
 	s.mu.Unlock()
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	sleep.Wake(s.changed)
 }
 
 // Add adds a new object.

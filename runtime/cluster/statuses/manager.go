@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/sleep"
 )
 
 // Shown is a pod of the API server that the agent keeps.
@@ -130,10 +131,7 @@ func (m *Manager) note(change func()) {
 	m.mu.Lock()
 	change()
 	m.mu.Unlock()
-	select {
-	case m.signal <- struct{}{}:
-	default:
-	}
+	sleep.Wake(m.signal)
 }
 
 // Run sends statuses until the context ends, and then the last ones for at most 1 s.
