@@ -48,7 +48,7 @@ func newDeviceLab(t *testing.T) *deviceLab {
 	d.devices = devices.New(devices.Settings{
 		Dir: filepath.Dir(d.socket), File: state.Devices(d.layout), Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Users:   func() ([]model.Admitted, error) { return d.engine.Observer.Others(model.PodRef{}) },
-		Changed: func() { d.changed <- struct{}{} },
+		Changed: func(context.Context, string) { d.changed <- struct{}{} },
 	})
 	d.devices.Settle()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", d.socket)

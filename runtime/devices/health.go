@@ -16,19 +16,19 @@ func (m *Manager) AddHealth(pod types.UID, s *v1.PodStatus) {
 		var all []v1.ResourceStatus
 		for _, k := range own.sorted() {
 			all = append(all, v1.ResourceStatus{
-				Name: v1.ResourceName(k.resource), Resources: m.health(k.resource, own[k].ids()),
+				Name: v1.ResourceName(k.resource), Resources: healthOf(m.resources[k.resource], own[k].ids()),
 			})
 		}
 		s.ContainerStatuses[i].AllocatedResourcesStatus = all
 	}
 }
 
-// health returns the health of devices of one resource. The caller holds mu.
-func (m *Manager) health(name string, ids []string) []v1.ResourceHealth {
+// healthOf returns the health of devices of one resource. r is nil if no plugin has reported it.
+func healthOf(r *resource, ids []string) []v1.ResourceHealth {
 	all := make([]v1.ResourceHealth, 0, len(ids))
 	for _, id := range ids {
 		one := v1.ResourceHealth{ResourceID: v1.ResourceID(id), Health: v1.ResourceHealthStatusHealthy}
-		if r := m.resources[name]; r != nil && r.devices[id].sick {
+		if r != nil && r.devices[id].sick {
 			one.Health = v1.ResourceHealthStatusUnhealthy
 		}
 		all = append(all, one)

@@ -48,14 +48,18 @@ func RemoveSockets(dir string) error {
 
 // Register registers a device plugin, which serves a socket in the directory of the Manager.
 func (m *Manager) Register(ctx context.Context, r *pluginapi.RegisterRequest) (*pluginapi.Empty, error) {
+	var p *plugin
 	err := m.check(r)
 	if err == nil {
-		err = m.register(ctx, r)
+		p, err = connect(ctx, filepath.Join(m.settings.Dir, r.GetEndpoint()))
 	}
 	if err != nil {
 		m.settings.Log.Warn("device plugin not registered", "resource", r.GetResourceName(), "error", err.Error())
+		return &pluginapi.Empty{}, err
 	}
-	return &pluginapi.Empty{}, err
+	m.connected(r.GetResourceName(), p)
+	go m.watch(r.GetResourceName(), p)
+	return &pluginapi.Empty{}, nil
 }
 
 // check returns why a registration is not accepted.
@@ -74,16 +78,6 @@ func (m *Manager) check(r *pluginapi.RegisterRequest) error {
 	if m.resources[r.GetResourceName()] == nil && len(m.resources) >= maxResources {
 		return fmt.Errorf("%d resources are registered already", len(m.resources))
 	}
-	return nil
-}
-
-func (m *Manager) register(ctx context.Context, r *pluginapi.RegisterRequest) error {
-	p, err := connect(ctx, filepath.Join(m.settings.Dir, r.GetEndpoint()))
-	if err != nil {
-		return err
-	}
-	m.connected(r.GetResourceName(), p)
-	go m.watch(r.GetResourceName(), p)
 	return nil
 }
 

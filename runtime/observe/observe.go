@@ -140,7 +140,7 @@ func (o *Observer) observeWith(
 	}
 	node := o.host.NodeOf(desired)
 	s.Node = &node
-	if o.addReported(desired, s); desired != nil {
+	if addReported(o.Reported, desired, s); desired != nil {
 		o.observeDisk(s, redactor, volume.Context{
 			Pod:         pod,
 			Desired:     desired,

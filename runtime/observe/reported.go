@@ -15,15 +15,15 @@ import (
 // addReported adds records of probes that have succeeded by the status of the pod in the API, for running containers
 // without records of their own. Otherwise a container that a kubelet has started would become unready until its probes
 // have run (kubelet: setReadyStateOnKubeletRestart).
-func (o *Observer) addReported(desired *podspec.Desired, s *snapshot.Pod) {
-	if o.Reported == nil || desired == nil {
+func addReported(reported func(*podspec.Desired) *v1.PodStatus, desired *podspec.Desired, s *snapshot.Pod) {
+	if reported == nil || desired == nil {
 		return
 	}
 	running := map[string]bool{}
 	for i := range s.Containers {
 		running[s.Containers[i].Status.GetId()] = true
 	}
-	status := o.Reported(desired)
+	status := reported(desired)
 	if status == nil {
 		return
 	}

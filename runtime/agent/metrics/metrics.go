@@ -179,14 +179,14 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 func (m *Metrics) Handler() http.Handler { return serve(m.shown) }
 
 // ProbesHandler serves the metrics of probes only, and OthersHandler all others: a kubelet has them under two paths.
-func (m *Metrics) ProbesHandler() http.Handler { return serve(m.selected(isProbeMetric)) }
+func (m *Metrics) ProbesHandler() http.Handler { return serve(selected(m.shown, isProbeMetric)) }
 
 // OthersHandler serves all metrics but those of probes.
 func (m *Metrics) OthersHandler() http.Handler { return serve(m.Others()) }
 
 // Others gathers all metrics but those of probes.
 func (m *Metrics) Others() prometheus.Gatherer {
-	return m.selected(func(name string) bool { return !strings.HasPrefix(name, prober+"_") })
+	return selected(m.shown, func(name string) bool { return !strings.HasPrefix(name, prober+"_") })
 }
 
 // isProbeMetric reports whether a metric is one of probes or the start of the process.
@@ -195,9 +195,9 @@ func isProbeMetric(name string) bool {
 }
 
 // selected gathers the metrics with the wanted names.
-func (m *Metrics) selected(wanted func(name string) bool) prometheus.Gatherer {
+func selected(from prometheus.Gatherer, wanted func(name string) bool) prometheus.Gatherer {
 	return prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		families, err := m.shown.Gather()
+		families, err := from.Gather()
 		return slices.DeleteFunc(slices.Clone(families), func(f *dto.MetricFamily) bool {
 			return !wanted(f.GetName())
 		}), err

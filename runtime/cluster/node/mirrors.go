@@ -200,3 +200,15 @@ func (m *mirrorPods) eventPod(ref model.PodRef) *v1.Pod {
 	pod.UID = types.UID(mirror.Annotations[v1.MirrorPodAnnotationKey])
 	return &pod
 }
+
+// reported returns the status of a pod in the API, or that of its mirror pod; nil for a pod that is not there.
+func (m *mirrorPods) reported(d *podspec.Desired) *v1.PodStatus {
+	pod := m.source.Get(d.Pod.UID)
+	if !d.FromCluster() {
+		pod = m.of(d.Pod.Namespace, d.Pod.Name)
+	}
+	if pod == nil {
+		return nil
+	}
+	return &pod.Status
+}

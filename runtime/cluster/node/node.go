@@ -123,7 +123,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	m.Engine.Observer.Conditions = func(_ context.Context, uid types.UID) []v1.PodCondition {
 		return conditionsOf(n.source.Get(uid))
 	}
-	m.Engine.Observer.Reported = n.reported
+	m.Engine.Observer.Reported = n.mirrors.reported
 	return n, finishJoin(ctx, n)
 }
 

@@ -9,7 +9,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/cluster/membership"
 	"github.com/podctl/podctl/runtime/sleep"
@@ -103,16 +102,4 @@ func conditionsOf(pod *v1.Pod) []v1.PodCondition {
 		return nil
 	}
 	return append([]v1.PodCondition{}, pod.Status.Conditions...)
-}
-
-// reported returns the status of a pod in the API, or that of its mirror pod; nil for a pod that is not there.
-func (n *node) reported(d *podspec.Desired) *v1.PodStatus {
-	pod := n.source.Get(d.Pod.UID)
-	if !d.FromCluster() {
-		pod = n.mirrors.of(d.Pod.Namespace, d.Pod.Name)
-	}
-	if pod == nil {
-		return nil
-	}
-	return &pod.Status
 }
