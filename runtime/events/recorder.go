@@ -15,8 +15,8 @@ import (
 // A listener must not block, because a pass or a probe calls it.
 type Listener func(pod model.PodRef, events []state.PodEvent)
 
-// Recorder collects events with a kubelet's reasons, spans of time and decisions for a pod, until Write adds them to the
-// pod's history. It is not safe for concurrent use.
+// Recorder collects events with a kubelet's reasons, spans of time and decisions for a pod, until Write adds them to
+// the pod's history. It is not safe for concurrent use.
 type Recorder struct {
 	// Pod is the applied pod, whose workload the history names; nil if it is unknown.
 	Pod *podspec.Desired

@@ -138,13 +138,12 @@ func (o *Observer) observeWith(
 	if !podspec.KnowsSecrets(j.Applied, desired) {
 		s.Withhold()
 	}
-	node := o.host.NodeOf(desired)
-	s.Node = &node
+	s.Node = new(o.host.NodeOf(desired))
 	if addReported(o.Reported, desired, s); desired != nil {
 		o.observeDisk(s, redactor, volume.Context{
 			Pod:         pod,
 			Desired:     desired,
-			Allocatable: node.Allocatable,
+			Allocatable: s.Node.Allocatable,
 		})
 		s.Faults.Devices = devices
 	}

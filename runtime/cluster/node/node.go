@@ -129,7 +129,7 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 
 // finishJoin does the last part of joining: it stores the identity of the node, and opens its ports.
 func finishJoin(ctx context.Context, n *node) error {
-	n.remotePods.node = n
+	n.node = n
 	if err := n.writeIdentity(); err != nil {
 		return err
 	}

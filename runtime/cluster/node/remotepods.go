@@ -22,7 +22,8 @@ const listPatience = 5 * time.Second
 func (r *remotePods) Pods(ctx context.Context) *api.ClusterPods {
 	n := r.node
 	p := &api.ClusterPods{
-		APIVersion: model.APIVersion, Kind: "ClusterPods", Node: n.NodeName, ListedAt: n.member.Now(), Items: []v1.Pod{},
+		APIVersion: model.APIVersion, Kind: "ClusterPods",
+		Node: n.NodeName, ListedAt: n.member.Now(), Items: []v1.Pod{},
 		Unsent: n.statuses.Summary().Unsent, MirrorHashes: n.mirrors.manifestHashes(),
 	}
 	list, err := r.list(ctx)
