@@ -341,10 +341,10 @@ test-vm: setup-vm setup-containerd2 build images vm-deb vm-tests ## End-to-end t
 	sh hack/vm/test.sh $(VM) $(BIN) $(VM_SECONDS) '$(VM_RUN)' '$(VM_SKIP)'
 
 # Which tests of a node run in the emulated machine.
-VM_NODE ?= TestSmallMachine
+VM_NODE ?= TestSmallMachine|TestMachinePowerLoss
 
 .PHONY: test-vm-node
-test-vm-node: setup-vm setup-e2e setup-containerd2 build images vm-deb $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A node of a cluster in an emulated Debian 13: little memory, beside a real kubelet (needs root)
+test-vm-node: setup-vm setup-e2e setup-containerd2 build images vm-deb $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A node of a cluster in an emulated Debian 13: little memory, beside a real kubelet, and losses of power (VM_NODE=TestSmallMachine; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd \
 		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test \
 		VM_MACHINE=$$(sh hack/vm/image.sh $(VM)) VM_PACKAGE=$$(ls $(VM)/*.deb) \
@@ -430,7 +430,15 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 .PHONY: test-kubernetes
 test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestNodeTakeOver|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine)$$' .
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestNodeTakeOver|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine|TestMachinePowerLoss|TestPowerLoss)$$' .
+
+# LOSSES is the number of losses of power in this test and in TestMachinePowerLoss.
+export LOSSES ?=
+
+.PHONY: test-power-loss
+test-power-loss: setup-e2e setup-containerd2 build build-node images $(KUBEBIN)/services.test ## End a node of a cluster twenty times as a loss of power does (LOSSES=5; needs root)
+	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=$(KUBEBIN)/services.test \
+		$(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^TestPowerLoss$$' .
 
 .PHONY: test-kubectl
 test-kubectl: setup-e2e build build-node images $(addprefix $(KUBEBIN)/,kubelet kubectl services.test) ## kubectl with pods of podctl agent, and of a kubelet (builds Kubernetes; needs root)

@@ -23,7 +23,7 @@ type apiServer struct{ *process }
 // client trusts every certificate, because all its servers are in the network of the tests.
 func client() *http.Client {
 	return &http.Client{
-		Timeout:   10 * time.Second,
+		Timeout:   time.Minute,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, // see above
 	}
 }

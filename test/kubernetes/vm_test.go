@@ -21,6 +21,8 @@ const (
 
 // vm is an emulated Debian 13 with systemd and cgroup v2, built by hack/vm/image.sh. Its disk keeps its content.
 type vm struct {
+	// t is the test in which all boots happen.
+	t   *testing.T
 	api *apiServer
 	// image has the kernel, dir the disk, and share is /mnt/share in the machine.
 	image, dir, share string
@@ -86,7 +88,7 @@ sync
 func newVM(t *testing.T, api *apiServer, memory int) *vm {
 	t.Helper()
 	dir := t.TempDir()
-	m := &vm{api: api, image: setting(t, "VM_MACHINE"), dir: dir, share: filepath.Join(dir, "share"), memory: memory}
+	m := &vm{t: t, api: api, image: setting(t, "VM_MACHINE"), dir: dir, share: filepath.Join(dir, "share"), memory: memory}
 	m.copy(t, m.disk(), filepath.Join(m.image, "root.ext4"))
 	write(t, filepath.Join(m.share, "guest.sh"), vmLoop)
 	programs, err := given()
@@ -145,7 +147,7 @@ func (m *vm) power(t *testing.T) {
 		"-virtfs", "local,path="+m.share+",mount_tag=share,security_model=none",
 		"-nic", "user,model=virtio-net-pci", "-serial", "file:"+filepath.Join(m.dir, "console.log"),
 	)
-	m.qemu = start(t, filepath.Join(m.dir, "qemu.log"), cmd)
+	m.qemu = start(m.t, filepath.Join(m.dir, "qemu.log"), cmd)
 }
 
 // vmProcessors is the number of processors of each machine.

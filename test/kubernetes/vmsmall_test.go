@@ -27,13 +27,12 @@ containerRuntimeEndpoint: unix://` + socket + `
 cgroupDriver: systemd
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
-shutdownGracePeriod: 60s
-shutdownGracePeriodCriticalPods: 20s
 END
 cat >/etc/systemd/system/kubelet.service <<END
 [Service]
 ExecStart=/opt/node/kubelet --config /opt/node/kubelet.yaml --root-dir ` + stateDir + ` \
-	--cert-dir ` + stateDir + `/pki --kubeconfig /etc/podctl/kubeconfig --hostname-override ` + nodeName + ` --node-ip ` + vmIP + `
+	--cert-dir ` + stateDir + `/pki --kubeconfig /etc/podctl/kubeconfig \
+	--hostname-override ` + nodeName + ` --node-ip ` + vmIP + `
 Restart=always
 [Install]
 WantedBy=multi-user.target
@@ -108,20 +107,10 @@ func (m *vm) containers(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	for _, pod := range m.api.pods(t) {
-		found[pod.at("metadata", "name")] = fmt.Sprint(vmStatus(pod)["containerID"], " ", vmStatus(pod)["restartCount"])
+		c := onlyContainer(pod)
+		found[pod.at("metadata", "name")] = fmt.Sprint(c["containerID"], " ", c["restartCount"])
 	}
 	return found
-}
-
-// vmStatus returns the status of the first container of a pod.
-func vmStatus(pod object) object {
-	status, _ := pod["status"].(map[string]any)
-	list, _ := status["containerStatuses"].([]any)
-	for _, one := range list {
-		c, _ := one.(map[string]any)
-		return c
-	}
-	return object{}
 }
 
 // taken checks that another program has taken over the node with all its containers.
