@@ -17,11 +17,12 @@ import (
 
 // Destroy removes a pod's cgroup like Remove, and kills the processes in it (kubelet: podContainerManagerImpl.Destroy).
 // It calls unused while it holds the cgroup open, before it kills. If unused returns an error, or another program than
-// init and the runtime with this socket started a process of the cgroup, it kills nothing and the error has a *BusyError.
+// init and the runtime with this socket started a process of the cgroup, it kills nothing and the error has a
+// *BusyError.
 func (Machine) Destroy(ctx context.Context, name, socket string, unused func() error) error {
 	t, err := findTree()
 	if err != nil {
-		return nil //nolint:nilerr // Without cgroups there is nothing to remove.
+		return nil // Without cgroups there is nothing to remove.
 	}
 	if err = checkName(name); err != nil {
 		return err

@@ -28,8 +28,8 @@ func (x *Collector) removeCgroups(ctx context.Context, uid types.UID) error {
 	return errors.Join(errs...)
 }
 
-// RemoveCgroup removes a cgroup of a pod that has ended. It kills remaining processes if the runtime has no container of
-// the pod that may run. For example, containerd 1.6 forgets a container that it was creating when it restarted.
+// RemoveCgroup removes a cgroup of a pod that has ended. It kills remaining processes if the runtime has no container
+// of the pod that may run. For example, containerd 1.6 forgets a container that it was creating when it restarted.
 func (x *Collector) RemoveCgroup(ctx context.Context, uid types.UID, name string) error {
 	err := x.cgroups.Remove(ctx, name)
 	if !errors.As(err, new(*cgroup.BusyError)) {
