@@ -98,17 +98,17 @@ func (m *measurement) restartOften(t *testing.T, e *effects, bin string) {
 	m.api.awaitNode(t, program)
 	m.api.makeNamespace(t, namespace)
 	m.watch = watchPods(t)
+	var names []string
 	for i := range servingPods {
-		m.call(t, http.MethodPost, "", fmt.Sprintf(servingPod, servingName(i), firstImage))
+		names = append(names, "serving-"+strconv.Itoa(i))
+		m.call(t, http.MethodPost, "", fmt.Sprintf(servingPod, names[i], firstImage))
 	}
-	for i := range servingPods {
-		m.watch.until(t, servingName(i), isReady)
+	for _, name := range names {
+		m.watch.until(t, name, isReady)
 	}
 	time.Sleep(restartRest)
 	before, unready := m.requestCount(t, statusRequests), m.watch.unready()
-	stop := make(chan struct{})
-	var requests sync.WaitGroup
-	requests.Go(func() { m.useServing(e, stop, &requests) })
+	end := m.useServing(e, names)
 	for i := range restarts {
 		switch i % 3 {
 		case 0:
@@ -124,40 +124,48 @@ func (m *measurement) restartOften(t *testing.T, e *effects, bin string) {
 		m.api.awaitNode(t, program)
 		time.Sleep(restartRest)
 	}
-	close(stop)
-	requests.Wait()
+	end()
 	e.unready, e.sent = m.watch.unready()-unready, m.requestCount(t, statusRequests)-before
 }
 
-func servingName(i int) string { return "serving-" + strconv.Itoa(i) }
-
-// useServing makes requests to the ready pods in turn, as a Service does.
-func (m *measurement) useServing(e *effects, stop <-chan struct{}, requests *sync.WaitGroup) {
-	tick := time.NewTicker(requestEvery)
-	defer tick.Stop()
+// useServing makes requests to the ready pods in turn, as a Service does, until end is called.
+func (m *measurement) useServing(e *effects, pods []string) (end func()) {
+	stop := make(chan struct{})
+	var requests sync.WaitGroup
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	for i := 0; ; i++ {
-		select {
-		case <-stop:
-			return
-		case <-tick.C:
-		}
-		e.requests.Add(1)
-		pod := m.watch.newest(servingName(i % servingPods))
-		if !isReady(pod) {
-			e.lost.Add(1)
-			continue
-		}
-		requests.Go(func() {
-			reply, err := client.Get("http://" + pod.at("status", "podIP") + ":8080/readyz") //nolint:noctx // it has a limit
-			if err != nil {
-				e.lost.Add(1)
+	requests.Go(func() {
+		tick := time.NewTicker(requestEvery)
+		defer tick.Stop()
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
 				return
+			case <-tick.C:
 			}
-			if err = reply.Body.Close(); err != nil || reply.StatusCode != http.StatusOK {
-				e.lost.Add(1)
-			}
-		})
+			pod := m.watch.newest(pods[i%len(pods)])
+			requests.Go(func() { e.request(client, pod) })
+		}
+	})
+	return func() {
+		close(stop)
+		requests.Wait()
+	}
+}
+
+// request makes a request to a pod.
+func (e *effects) request(client *http.Client, pod object) {
+	e.requests.Add(1)
+	if !isReady(pod) {
+		e.lost.Add(1)
+		return
+	}
+	reply, err := client.Get("http://" + pod.at("status", "podIP") + ":8080/readyz") //nolint:noctx // it has a limit
+	if err != nil {
+		e.lost.Add(1)
+		return
+	}
+	if err = reply.Body.Close(); err != nil || reply.StatusCode != http.StatusOK {
+		e.lost.Add(1)
 	}
 }
 
