@@ -430,7 +430,7 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 .PHONY: test-kubernetes
 test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestNodeTakeOver|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine|TestMachinePowerLoss|TestPowerLoss)$$' .
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestWeek|TestNodeTakeOver|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine|TestMachinePowerLoss|TestPowerLoss)$$' .
 
 # LOSSES is the number of losses of power in this test and in TestMachinePowerLoss.
 export LOSSES ?=
@@ -453,16 +453,28 @@ CLUSTER_CONTAINERD ?= $(BIN)/containerd2/containerd
 # The logs of the last run.
 CLUSTER_LOGS := $(BIN)/cluster
 
+CLUSTER_ENV = PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(CLUSTER_CONTAINERD) SERVICES_BIN=none \
+	KUBECTL_BIN=$(KUBEBIN)/kubectl KUBELET_BIN=$(KUBEBIN)/kubelet CONTROLPLANE_BIN=$(KUBEBIN)/controlplane \
+	KUBERNETES_BIN=$(KUBEBIN) \
+	KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
+	CLUSTER_LOGS=$(CLUSTER_LOGS)
+CLUSTER_PROGRAMS := $(addprefix $(KUBEBIN)/,controlplane coredns metrics-server kubectl kubelet agnhost)
+
 # Each test runs in a process of its own, because it has namespaces of its own.
 .PHONY: test-cluster
-test-cluster: setup-conformance build build-node images $(addprefix $(KUBEBIN)/,controlplane coredns metrics-server kubectl kubelet agnhost) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
+test-cluster: setup-conformance build build-node images $(CLUSTER_PROGRAMS) ## podctl agent in a cluster with controllers, scheduler, kube-proxy and RBAC (builds Kubernetes; needs root)
 	set -e; for test in Cluster Outages NodeTakeOver; do \
-		PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(CLUSTER_CONTAINERD) SERVICES_BIN=none \
-		KUBECTL_BIN=$(KUBEBIN)/kubectl KUBELET_BIN=$(KUBEBIN)/kubelet CONTROLPLANE_BIN=$(KUBEBIN)/controlplane \
-		KUBERNETES_BIN=$(KUBEBIN) \
-		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
-		CLUSTER_LOGS=$(CLUSTER_LOGS) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run "^Test$$test\$$/^($(CLUSTER_RUN))\$$" .; \
+		$(CLUSTER_ENV) $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run "^Test$$test\$$/^($(CLUSTER_RUN))\$$" .; \
 	done
+
+# How long the days of test-week take together, and the seed with which its events repeat.
+WEEK ?= 1h
+WEEK_SEED ?=
+
+.PHONY: test-week
+test-week: setup-conformance build build-node images $(CLUSTER_PROGRAMS) ## A node in a week of random events, compressed into an hour (WEEK=10m, WEEK_SEED=1; needs root)
+	$(CLUSTER_ENV)/week PODCTL_WEEK=$(WEEK) PODCTL_WEEK_SEED=$(WEEK_SEED) \
+		$(GO) test -C $(KUBETESTS) -count=1 -timeout 6h -v -run '^TestWeek$$' .
 
 # GROUP is a group of specs.txt, and SPEC a pattern of names. Without them, all specs of the list run.
 GROUP ?=

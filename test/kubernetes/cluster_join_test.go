@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -41,7 +42,7 @@ clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]
 users: [{name: u, user: {token: %s}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
-`, clusterURL, c.path("ca.crt"), bootstrapToken))
+`, cmp.Or(c.agentServer, clusterURL), c.path("ca.crt"), bootstrapToken))
 	c.approveServing(t)
 	c.startNode(t,
 		"--bootstrap-kubeconfig", bootstrap, "--client-ca-file", c.path("ca.crt"), "--rotate-server-certificates")

@@ -34,11 +34,13 @@ type cluster struct {
 	images             *registry
 	// serverFlags and agentFlags are flags of the API server and of the agent that not all tests have.
 	serverFlags, agentFlags []string
+	// agentServer is the URL at which the node reaches the API server, if that is not clusterURL.
+	agentServer string
 	*restartable
 }
 
 // restartable has the programs that a test may start again.
-type restartable struct{ server, agent *process }
+type restartable struct{ containerd, etcd, server, controllers, agent *process }
 
 // auditPolicy records all answers without their bodies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -79,8 +81,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// startCluster starts all programs. The node has no network for pods yet.
-func startCluster(t *testing.T) *cluster {
+// startCluster starts all programs. The node has no network for pods yet. Before it joins, the functions can set flags.
+func startCluster(t *testing.T, configure ...func(c *cluster)) *cluster {
 	t.Helper()
 	programs, err := given()
 	if err != nil {
@@ -99,8 +101,11 @@ func startCluster(t *testing.T) *cluster {
 	}
 	c.addClusterImages(t)
 	c.images.serve(t)
-	c.node.startContainerd(t, c.logs)
+	c.containerd = c.node.startContainerd(t, c.logs)
 	c.startControlPlane(t, filepath.Join(dir, "front-proxy"))
+	for _, set := range configure {
+		set(c)
+	}
 	c.join(t)
 	t.Cleanup(func() { c.keepSystem(t) })
 	return c
@@ -152,16 +157,50 @@ func (c *cluster) startControlPlane(t *testing.T, frontProxy string) {
 		program: setting(t, "KUBECTL_BIN"),
 		config:  c.kubeconfig(t, clusterURL, "admin", "kubernetes-admin", "system:masters"),
 	}
-	c.program("etcd", filepath.Join(t.TempDir(), "etcd"))
-	c.startAPIServer(t)
-	c.program("kube-controller-manager",
+	c.startServers(t)
+	c.startControllers(t)
+	c.program("kube-scheduler", "--kubeconfig="+c.kubeconfig(t, clusterURL, "scheduler", "system:kube-scheduler"),
+		"--leader-elect=false", "--bind-address=127.0.0.1")
+}
+
+// startControllers starts the controllers.
+func (c *cluster) startControllers(t *testing.T) {
+	t.Helper()
+	c.controllers = c.program("kube-controller-manager",
 		"--kubeconfig="+c.kubeconfig(t, clusterURL, "controllers", "system:kube-controller-manager"),
 		"--use-service-account-credentials", "--service-account-private-key-file="+c.path("sa.key"),
 		"--root-ca-file="+c.path("ca.crt"), "--cluster-signing-cert-file="+c.path("ca.crt"),
 		"--cluster-signing-key-file="+c.path("ca.key"), "--cluster-signing-duration="+signingDuration,
 		"--leader-elect=false", "--bind-address=127.0.0.1")
-	c.program("kube-scheduler", "--kubeconfig="+c.kubeconfig(t, clusterURL, "scheduler", "system:kube-scheduler"),
-		"--leader-elect=false", "--bind-address=127.0.0.1")
+}
+
+// etcdDir has the objects of the cluster.
+func (c *cluster) etcdDir() string { return c.path("etcd") }
+
+// startServers starts etcd and the API server.
+func (c *cluster) startServers(t *testing.T) {
+	t.Helper()
+	c.etcd = c.program("etcd", c.etcdDir())
+	c.startAPIServer(t)
+}
+
+// stopServers stops both.
+func (c *cluster) stopServers(t *testing.T) {
+	t.Helper()
+	c.server.end(t)
+	c.etcd.end(t)
+}
+
+// replaceEtcd replaces the objects of the cluster; from is a directory, or empty for none.
+func (c *cluster) replaceEtcd(t *testing.T, from string) {
+	t.Helper()
+	err := os.RemoveAll(c.etcdDir())
+	if err == nil && from != "" {
+		err = os.CopyFS(c.etcdDir(), os.DirFS(from))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // startAPIServer starts the API server and waits until it is ready.
@@ -190,7 +229,7 @@ func (c *cluster) startAPIServer(t *testing.T) {
 // startNode starts podctl agent with its flags, and waits until the Node is registered.
 func (c *cluster) startNode(t *testing.T, flags ...string) {
 	t.Helper()
-	c.agentFlags = flags
+	c.agentFlags = append(c.agentFlags, flags...)
 	conn, err := grpc.NewClient("unix://"+containerdSocket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ const networkConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [
 `
 
 // startContainerd starts containerd. Its network configuration is in networkDir.
-func (n *node) startContainerd(t *testing.T, logs string) {
+func (n *node) startContainerd(t *testing.T, logs string) *process {
 	t.Helper()
 	config := filepath.Join(containerdDir, "config.toml")
 	// The capability to lower the out-of-memory score of a process.
@@ -159,7 +159,7 @@ func (n *node) startContainerd(t *testing.T, logs string) {
 		"[host.\"http://"+registryAddress+"\"]\n  capabilities = [\"pull\", \"resolve\"]\n")
 	cmd := exec.Command(n.containerd, "--config", config) //nolint:noctx // a signal ends it
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(n.containerd)+":"+os.Getenv("PATH"))
-	start(t, filepath.Join(logs, "containerd.log"), cmd)
+	return start(t, filepath.Join(logs, "containerd.log"), cmd)
 }
 
 // pull pulls all images, so that no spec waits for a pull of an image that exists.

@@ -63,6 +63,23 @@ func (p *process) end(t *testing.T) {
 	}
 }
 
+// kill ends the process at once.
+func (p *process) kill() {
+	p.cmd.Process.Kill() //nolint:errcheck // it may have ended
+	<-p.ended
+	p.cmd = nil
+}
+
+// runs reports whether the process has not ended by itself.
+func (p *process) runs() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
 // tell shows the end of the log without informational lines.
 func (p *process) showLog(t *testing.T) {
 	t.Helper()

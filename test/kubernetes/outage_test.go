@@ -29,7 +29,6 @@ const faultyAddress = nodeIP + ":7443"
 type outage struct {
 	*cluster
 
-	etcd *process
 	// fault answers a request in place of the API server; nil if there is none. cut ends all requests of the proxy.
 	fault atomic.Pointer[fault]
 	cut   atomic.Pointer[chan struct{}]
@@ -78,10 +77,10 @@ func startOutage(t *testing.T) *outage {
 	}
 	c.addClusterImages(t)
 	c.images.serve(t)
-	c.node.startContainerd(t, c.logs)
+	c.containerd = c.node.startContainerd(t, c.logs)
 	o := &outage{cluster: c}
 	o.issueAll(t)
-	o.start(t)
+	o.startServers(t)
 	o.serveFaulty(t)
 	o.kubeconfig(t, "https://"+faultyAddress, "node", nodeUser, "system:nodes")
 	o.startNode(t, "--authorization-mode", "AlwaysAllow")
@@ -98,23 +97,6 @@ func (o *outage) issueAll(t *testing.T) {
 		program: setting(t, "KUBECTL_BIN"),
 		config:  o.kubeconfig(t, clusterURL, "admin", "kubernetes-admin", "system:masters"),
 	}
-}
-
-// etcdDir has the objects of the cluster.
-func (o *outage) etcdDir() string { return o.path("etcd") }
-
-// start starts etcd and the API server.
-func (o *outage) start(t *testing.T) {
-	t.Helper()
-	o.etcd = o.program("etcd", o.etcdDir())
-	o.startAPIServer(t)
-}
-
-// stop stops both.
-func (o *outage) stop(t *testing.T) {
-	t.Helper()
-	o.server.end(t)
-	o.etcd.end(t)
 }
 
 // serveFaulty starts the proxy. It makes the requests of the node as an administrator in the node's name.
@@ -296,13 +278,13 @@ func (o *outage) testFault(t *testing.T, name string, f fault) {
 // testStopped stops the API server while pods run, and starts the agent without it.
 func (o *outage) testStopped(t *testing.T) {
 	before := o.runs(t)
-	o.stop(t)
+	o.stopServers(t)
 	time.Sleep(faultFor)
 	o.agent.end(t)
 	o.startAgent(t)
 	time.Sleep(faultFor)
 	sameRuns(t, before, o.runs(t))
-	o.start(t)
+	o.startServers(t)
 	o.create(t, "stopped")
 	o.must(t, "delete", "pod", "stopped", "--now")
 	sameRuns(t, before, o.runs(t))
@@ -312,17 +294,17 @@ func (o *outage) testStopped(t *testing.T) {
 // when a kubelet is the node.
 func (o *outage) testBackup(t *testing.T) {
 	first := o.appOf(t, "first")
-	o.stop(t)
+	o.stopServers(t)
 	backup := filepath.Join(t.TempDir(), "backup")
 	if err := os.CopyFS(backup, os.DirFS(o.etcdDir())); err != nil {
 		t.Fatal(err)
 	}
-	o.start(t)
+	o.startServers(t)
 	o.create(t, "later")
 	o.must(t, "label", "pod", "first", "--overwrite", "seen=later")
-	o.stop(t)
+	o.stopServers(t)
 	o.replaceEtcd(t, backup)
-	o.start(t)
+	o.startServers(t)
 	until(t, func() string {
 		for _, what := range o.node.records(t) {
 			if strings.HasPrefix(what, "default/later") {
@@ -339,24 +321,12 @@ func (o *outage) testBackup(t *testing.T) {
 	o.must(t, "delete", "pod", "restored", "--now")
 }
 
-// replaceEtcd replaces the objects of the cluster; from is a directory, or empty for none.
-func (o *outage) replaceEtcd(t *testing.T, from string) {
-	t.Helper()
-	err := os.RemoveAll(o.etcdDir())
-	if err == nil && from != "" {
-		err = os.CopyFS(o.etcdDir(), os.DirFS(from))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // testAnotherCluster lets the API server lose all its objects. Pods continue until the user confirms the new cluster.
 func (o *outage) testAnotherCluster(t *testing.T) {
 	before := o.runs(t)
-	o.stop(t)
+	o.stopServers(t)
 	o.replaceEtcd(t, "")
-	o.start(t)
+	o.startServers(t)
 	until(t, func() string {
 		if r := o.node.run(t, "agent", "status"); !strings.Contains(r.stdout, "this is another cluster") {
 			return r.stdout + r.stderr

@@ -291,7 +291,7 @@ func (o *outage) testReboot(t *testing.T) {
 	o.applyRebooted(t)
 	kept := o.lookInside(t, "kept", keptFiles()...)
 	kept.check(t)
-	o.stop(t)
+	o.stopServers(t)
 	without := o.reboot(t, "kept", fixedPod)
 	kept.same(t, o.lookInside(t, "kept", keptFiles()...))
 	before := o.runs(t)
@@ -300,7 +300,7 @@ func (o *outage) testReboot(t *testing.T) {
 			t.Errorf("a pod that has finished runs: %s", what)
 		}
 	}
-	o.start(t)
+	o.startServers(t)
 	o.must(t, "wait", "--for=condition=Ready", "pod/kept", "--timeout", patience.String())
 	o.create(t, "returned")
 	o.must(t, "delete", "pod", "returned", "--now")
