@@ -48,7 +48,7 @@ func commands() []command {
 		}, {
 			workload: about(10, "init-3", "three init containers, then one: `apply --wait=started`",
 				times(floorName, 1.15)),
-			pod:      shape{inits: 3, containers: 1}, timed: started, after: force, floor: (*floor).create,
+			pod: shape{inits: 3, containers: 1}, timed: started, after: force, floor: (*floor).create,
 		}, {
 			workload: about(10, "replace-1-of-4",
 				"one container of four is replaced after an edit; the floor is stop, create, start",
