@@ -1,6 +1,7 @@
 package podstatus
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -155,7 +156,8 @@ func (r *reporter) startError(ref podspec.ContainerRef, newest *model.Container)
 	}
 	failure, ok := r.Observed.Memory.StartErrors[ref.Name]
 	if ok && failure.Holds(r.Now) {
-		failure.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", ref.Image, failure.Reason, failure.Message)
+		image := cmp.Or(failure.Image, ref.Image) // it may be the image of a volume
+		failure.Message = fmt.Sprintf("Back-off pulling image %q: %s: %s", image, failure.Reason, failure.Message)
 		failure.Reason = model.ImagePullBackOff
 	}
 	return failure, ok

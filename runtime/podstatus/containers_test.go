@@ -247,6 +247,18 @@ func TestPullsThatPause(t *testing.T) {
 	}
 }
 
+// TestPullOfAnImageVolumeThatPauses checks that the image of a volume is named, not that of the container.
+func TestPullOfAnImageVolumeThatPauses(t *testing.T) {
+	w := modeltest.New(modeltest.Load(t, modeltest.WebPod)).Sandbox("s0", 0, model.SandboxReady)
+	w.Memory.StartErrors = map[string]model.StartError{"app": {
+		Reason: model.ErrImagePull, Message: "no route", Until: modeltest.Noon().Add(time.Second), Image: "data:1",
+	}}
+	const want = `Back-off pulling image "data:1": ErrImagePull: no route`
+	if state := shownOf(t, w, "app").State.Waiting; state.Message != want {
+		t.Errorf("%s, not %s", state.Message, want)
+	}
+}
+
 // TestFailedPostStartHook checks that the failure is shown until the container starts again, with the ended run as the
 // last state. With restartPolicy Never that run was the end.
 func TestFailedPostStartHook(t *testing.T) {
