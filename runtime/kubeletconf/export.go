@@ -40,10 +40,6 @@ func Export(a Agent) Exported {
 	e.set("authentication.webhook.enabled", true)
 	for _, row := range All() {
 		text := a.Values[row.Setting]
-		if row.Setting == "shutdown-grace-period" && text == "0s" {
-			// podctl then stops pods within this time. A kubelet would not stop them.
-			text = a.Values["shutdown-grace"]
-		}
 		switch {
 		case row.Support != fields.Honoured || text == "" || row.Form >= List && text == "[]":
 		case row.Setting == "sources" || row.Setting == "max-parallel-pulls" || row.Flag == "kube-reserved":
@@ -67,6 +63,10 @@ func Export(a Agent) Exported {
 		e.set("cgroupDriver", "systemd")
 	default:
 		e.set("cgroupDriver", "cgroupfs")
+	}
+	if a.Values["shutdown-grace-period"] == "0s" {
+		e.Notes = append(e.Notes, "a kubelet without shutdownGracePeriod does not stop pods before a shutdown; "+
+			"one with it ends them for good")
 	}
 	if a.Values["eviction"] == "false" {
 		e.Notes = append(e.Notes, "a kubelet evicts pods although --eviction is off")

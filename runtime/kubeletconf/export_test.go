@@ -58,8 +58,10 @@ func TestExport(t *testing.T) {
 	if a.Values["bootstrap-kubeconfig"] = "/b"; Export(a).Configuration["rotateCertificates"] != true {
 		t.Error("certificates are not replaced")
 	}
-	if a.Values["shutdown-grace-period"] = "0s"; Export(a).Configuration["shutdownGracePeriod"] != "1m0s" {
-		t.Error("a kubelet does not stop pods at a shutdown")
+	a.Values["shutdown-grace-period"] = "0s"
+	if e := Export(a); e.Configuration["shutdownGracePeriod"] != nil && e.Configuration["shutdownGracePeriod"] != "0s" ||
+		!strings.Contains(strings.Join(e.Notes, "\n"), "shutdownGracePeriod") {
+		t.Errorf("pods that podctl starts again after a shutdown end for good: %v", e)
 	}
 	if a.SystemdCgroup = new(false); Export(a).Configuration["cgroupDriver"] != "cgroupfs" {
 		t.Error("the driver cgroupfs")

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/agent/grpcapi"
@@ -48,7 +49,10 @@ func New(agent grpcapi.Agent, devices Devices, name func(*podspec.Desired) strin
 
 // Serve serves a listener until the context ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	register := func(r grpc.ServiceRegistrar) { podresourcesapi.RegisterPodResourcesListerServer(r, s) }
+	register := func(r grpc.ServiceRegistrar) {
+		podresourcesapi.RegisterPodResourcesListerServer(r, s)
+		v1alpha1.RegisterPodResourcesListerServer(r, &alphaServer{of: s})
+	}
 	return grpcapi.Serve(ctx, l, register, grpc.MaxRecvMsgSize(requestMax), grpc.MaxConcurrentStreams(streamsMax))
 }
 
@@ -100,10 +104,15 @@ func encode(devices []model.Device) (all []*podresourcesapi.ContainerDevices) {
 	return all
 }
 
-// active returns the wanted pods that have not ended (kubelet: GetActivePods).
-func (s *Server) active(
-	ctx context.Context, wanted func(*podspec.Desired) bool,
-) ([]*podresourcesapi.PodResources, error) {
+// named is a pod with its name in the API.
+type named struct {
+	*v1.Pod
+
+	name string
+}
+
+// pods returns the wanted pods with their statuses.
+func (s *Server) pods(ctx context.Context, wanted func(*podspec.Desired) bool) ([]named, error) {
 	shown, err := s.agent.Shown(ctx)
 	if err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
@@ -121,19 +130,31 @@ func (s *Server) active(
 	if len(pods) != len(some) {
 		return nil, status.Error(codes.Unavailable, fmt.Sprint(err))
 	}
-	var all []*podresourcesapi.PodResources
+	all := make([]named, len(pods))
 	for i, pod := range pods {
-		if phase := pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
-			all = append(all, s.resourcesOf(pod, s.name(some[i])))
-		}
+		all[i] = named{Pod: pod, name: s.name(some[i])}
 	}
 	return all, nil
 }
 
+// active returns the wanted pods that have not ended (kubelet: GetActivePods).
+func (s *Server) active(
+	ctx context.Context, wanted func(*podspec.Desired) bool,
+) ([]*podresourcesapi.PodResources, error) {
+	pods, err := s.pods(ctx, wanted)
+	var all []*podresourcesapi.PodResources
+	for _, pod := range pods {
+		if phase := pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
+			all = append(all, s.resourcesOf(pod))
+		}
+	}
+	return all, err
+}
+
 // resourcesOf returns the resources of a pod: its sidecars, and then its regular containers.
-func (s *Server) resourcesOf(pod *v1.Pod, name string) *podresourcesapi.PodResources {
-	r := &podresourcesapi.PodResources{Name: name, Namespace: pod.Namespace}
-	for _, ref := range podspec.Containers(pod) {
+func (s *Server) resourcesOf(pod named) *podresourcesapi.PodResources {
+	r := &podresourcesapi.PodResources{Name: pod.name, Namespace: pod.Namespace}
+	for _, ref := range podspec.Containers(pod.Pod) {
 		if ref.Type == podspec.Sidecar || ref.Type == podspec.Regular {
 			r.Containers = append(r.Containers, &podresourcesapi.ContainerResources{
 				Name: ref.Name, Devices: encode(s.devices.DevicesOf(pod.UID, ref.Name)),

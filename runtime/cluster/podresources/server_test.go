@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	podresourcesapi "k8s.io/kubelet/pkg/apis/podresources/v1"
+	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
@@ -107,6 +108,14 @@ func TestServer(t *testing.T) {
 	all, err := client.GetAllocatableResources(t.Context(), &podresourcesapi.AllocatableResourcesRequest{})
 	if err != nil || len(all.GetDevices()) != 1 || all.GetDevices()[0].GetDeviceIds()[0] != "0" {
 		t.Errorf("%v %v", all, err)
+	}
+	old, err := v1alpha1.NewPodResourcesListerClient(conn).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
+	if err != nil || len(old.GetPodResources()) != 3 || old.GetPodResources()[1].GetName() != "ended-n" {
+		t.Errorf("v1alpha1: %v %v", old, err)
+	}
+	regular := old.GetPodResources()[0].GetContainers()
+	if len(regular) != 1 || len(regular[0].GetDevices()) != 3 || regular[0].GetDevices()[1].GetDeviceIds()[0] != "1" {
+		t.Errorf("v1alpha1: %v", regular)
 	}
 	k.err = errors.New("starting")
 	if _, err = client.List(t.Context(), &podresourcesapi.ListPodResourcesRequest{}); status.Code(err) != codes.Unavailable {
