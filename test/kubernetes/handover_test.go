@@ -214,7 +214,7 @@ func resized(p *v1.Pod) bool {
 // keeps checks that all pods and their records stay as they are while the node changes its program, and after that.
 func (h *handOver) keeps(t *testing.T, what string, change func(t *testing.T), expected map[string]string) {
 	t.Helper()
-	before, records := h.pods(t), h.node.records(t)
+	before, runs := h.pods(t), h.node.records(t)
 	w := h.watch(t)
 	change(t)
 	time.Sleep(settled)
@@ -231,7 +231,7 @@ func (h *handOver) keeps(t *testing.T, what string, change func(t *testing.T), e
 		t.Logf("%s: %d changes: %s", what, n, reason)
 	}
 	until(t, func() string { return h.complaint(t, h.added) })
-	sameRuns(t, records, h.node.records(t))
+	sameRuns(t, runs, h.node.records(t))
 	t.Logf("%s: %d pods, %d versions of them, %d of the node", what, len(before), len(w.pods), len(w.nodes))
 }
 
@@ -245,7 +245,7 @@ var restarted = []string{"volumes", "claim", "token", "host", "static"}
 // restarts ends containers of some kinds, which start again with their volumes and their restart counts.
 func (h *handOver) restarts(t *testing.T, number int) {
 	t.Helper()
-	counts, records := map[string]int32{}, h.node.records(t)
+	counts, runs := map[string]int32{}, h.node.records(t)
 	for _, p := range h.pods(t) {
 		if p.Namespace != h.namespace || !slices.Contains(restarted, p.Labels["kind"]) ||
 			!strings.Contains(p.Name+"-", fmt.Sprintf("-%d-", number)) {
@@ -255,7 +255,7 @@ func (h *handOver) restarts(t *testing.T, number int) {
 			if c.State.Running != nil {
 				counts[p.Name+"/"+c.Name] = c.RestartCount
 				_, id, _ := strings.Cut(c.ContainerID, "://")
-				if records[id] == "" {
+				if runs[id] == "" {
 					t.Errorf("%s %s has no record", p.Name, c.Name)
 					continue
 				}
