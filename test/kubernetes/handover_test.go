@@ -77,10 +77,15 @@ func (c *cluster) testTakeOver(t *testing.T) {
 	h.addPods(t, 1)
 	h.keeps(t, "kubelet to podctl", h.toPodctl, changesByPodctl)
 	h.addPods(t, 2)
+	time.Sleep(young)
 	h.keeps(t, "podctl to kubelet", h.toKubelet, changesByKubelet)
 	h.keeps(t, "kubelet to podctl again", h.toPodctl, changesByPodctl)
 	h.restarts(t, 2)
 }
+
+// young is the age up to which a kubelet that starts does not keep a container ready (kubelet:
+// kubeletRestartGracePeriod), and a second for the time of its start.
+const young = 11 * time.Second
 
 // firstReports matches the condition Ready of the Node before and after the first list of containers.
 const firstReports = `the node: Ready is (False: \S+ PLEG is not healthy: pleg has yet to be successful$|True: )`
@@ -94,6 +99,7 @@ var (
 	changesByKubelet = map[string]string{
 		firstReports: "on a busy machine, the Node is not ready until the kubelet has listed its containers",
 		`/(static|hashed)-\d-\S+: (condition|start) `:   "a kubelet counts times of static pods from its start",
+		`/(static|hashed)-\d-\S+: app ready was `:       "a kubelet does not know that static pods were ready before",
 		`/(finished|failed)-\S+: ips was .*, is "\[\]"`: "a kubelet forgets the addresses of pods that have ended",
 	}
 )
