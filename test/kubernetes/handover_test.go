@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // handOver is a cluster whose node changes between a kubelet and podctl agent, and the pods in its namespace.
@@ -81,6 +82,7 @@ func (c *cluster) testTakeOver(t *testing.T) {
 	h.keeps(t, "podctl to kubelet", h.toKubelet, changesByKubelet)
 	h.keeps(t, "kubelet to podctl again", h.toPodctl, changesByPodctl)
 	h.restarts(t, 2)
+	h.removeFinished(t)
 }
 
 // young is the age up to which a kubelet that starts does not keep a container ready (kubelet:
@@ -282,4 +284,19 @@ func (h *handOver) restarts(t *testing.T, number int) {
 	until(t, func() string { return h.complaint(t, h.added) })
 	h.prints(t, "/disk\n/part\n/memory\n", "exec", fmt.Sprintf("volumes-%d", number), "--",
 		"cat", "/disk/kept", "/part/kept", "/memory/kept")
+}
+
+// removeFinished removes the sandboxes of pods that have finished under the kubelet. podctl does not show pods to its
+// agent that finished without a record of podctl, so it does not remove what a kubelet left of them.
+func (h *handOver) removeFinished(t *testing.T) {
+	t.Helper()
+	for id, what := range h.node.records(t) {
+		if !strings.HasSuffix(what, " "+runtimeapi.PodSandboxState_SANDBOX_NOTREADY.String()) {
+			continue
+		}
+		t.Logf("the kubelet has left %s", what)
+		if _, err := h.node.cri.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
+			t.Error(err)
+		}
+	}
 }
