@@ -138,6 +138,16 @@ const networkConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [
   {"type": "portmap", "capabilities": {"portMappings": true}}]}
 `
 
+// hasContainerd1 reports whether the runtime is containerd 1.
+func (n *node) hasContainerd1(t *testing.T) bool {
+	t.Helper()
+	version, err := exec.CommandContext(t.Context(), n.containerd, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile(` v?1\.`).Match(version)
+}
+
 // startContainerd starts containerd. Its network configuration is in networkDir.
 func (n *node) startContainerd(t *testing.T, logs string) *process {
 	t.Helper()
@@ -148,9 +158,7 @@ func (n *node) startContainerd(t *testing.T, logs string) *process {
 		t.Fatal(err)
 	}
 	text := containerdConfig
-	if version, err := exec.CommandContext(t.Context(), n.containerd, "--version").Output(); err != nil {
-		t.Fatal(err)
-	} else if regexp.MustCompile(` v?1\.`).Match(version) {
+	if n.hasContainerd1(t) {
 		text = containerd1Config
 	}
 	pause := imageutils.GetE2EImage(imageutils.Pause)
