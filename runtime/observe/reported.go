@@ -39,21 +39,12 @@ func addReported(reported func(*podspec.Desired) *v1.PodStatus, desired *podspec
 
 // addProbes adds records to those of a container. Existing ones stay.
 func addProbes(j *state.Checkpoint, id string, records map[model.ProbeType]model.ProbeRecord) {
-	all := maps.Clone(j.Probes[id])
-	for t, record := range records {
-		if _, known := all[t]; known {
-			continue
-		}
-		if all == nil {
-			all = map[model.ProbeType]model.ProbeRecord{}
-		}
-		all[t] = record
-	}
-	if len(all) == 0 {
+	maps.Copy(records, j.Probes[id])
+	if len(records) == 0 {
 		return
 	}
 	if j.Probes == nil {
 		j.Probes = map[string]map[model.ProbeType]model.ProbeRecord{}
 	}
-	j.Probes[id] = all
+	j.Probes[id] = records
 }
