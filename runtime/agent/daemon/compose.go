@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -67,8 +68,9 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	if d.StopAtEnd {
 		s.StopPods = d.ShutdownGrace
 	}
+	uids := sync.OnceValue(func() sources.UIDs { return d.staticUIDs(ctx) })
 	for _, one := range d.Sources {
-		s.Sources = append(s.Sources, workloads.Wrap(sources.WithUIDs(one, d.staticUIDs)))
+		s.Sources = append(s.Sources, workloads.Wrap(sources.WithUIDs(one, uids)))
 	}
 	s.Sources = append(s.Sources, workloads)
 	if d.cluster != nil {

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -14,8 +15,8 @@ type UIDs map[types.NamespacedName]types.UID
 
 // WithUIDs returns a source whose pods without metadata.uid have the uids that find returns, instead of those that
 // podctl derives from names. find is called before the source is read. It returns when the uids are known, or the
-// context has ended.
-func WithUIDs(s Source, find func(context.Context) UIDs) Source {
+// agent ends.
+func WithUIDs(s Source, find func() UIDs) Source {
 	return identified{Source: s, find: find}
 }
 
@@ -23,12 +24,12 @@ func WithUIDs(s Source, find func(context.Context) UIDs) Source {
 type identified struct {
 	Source
 
-	find func(context.Context) UIDs
+	find func() UIDs
 }
 
 // Run reads the source and replaces uids in its updates.
 func (s identified) Run(ctx context.Context, reread <-chan chan struct{}, notify func(Update)) {
-	uids := s.find(ctx)
+	uids := s.find()
 	if len(uids) == 0 {
 		s.Source.Run(ctx, reread, notify)
 		return
@@ -66,20 +67,13 @@ func (uids UIDs) replaceIn(
 	u.Pods = pods
 	u.Missing, u.Problems = slices.Clone(u.Missing), slices.Clone(u.Problems)
 	for i, uid := range u.Missing {
-		u.Missing[i] = known(replaced, uid)
+		u.Missing[i] = cmp.Or(replaced[uid], uid)
 	}
 	slices.Sort(u.Missing)
 	for i := range u.Problems {
-		u.Problems[i].Pod = known(replaced, u.Problems[i].Pod)
+		u.Problems[i].Pod = cmp.Or(replaced[u.Problems[i].Pod], u.Problems[i].Pod)
 	}
 	return u, after
-}
-
-func known(replaced map[types.UID]types.UID, uid types.UID) types.UID {
-	if other := replaced[uid]; other != "" {
-		return other
-	}
-	return uid
 }
 
 // withUID returns a pod with another uid.

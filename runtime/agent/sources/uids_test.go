@@ -47,7 +47,7 @@ func TestWithUIDs(t *testing.T) {
 		{Namespace: "b", Name: "db"}: "b", {Namespace: "a", Name: "stolen"}: "w",
 	}
 	var got []Update
-	WithUIDs(updates{all: []Update{update, edited}}, func(context.Context) UIDs { return uids }).
+	WithUIDs(updates{all: []Update{update, edited}}, func() UIDs { return uids }).
 		Run(t.Context(), nil, func(u Update) { got = append(got, u) })
 	first := got[0]
 	for i, want := range []types.UID{"known", db.Pod.UID, "w", stolen.Pod.UID} {
