@@ -4,18 +4,15 @@ import (
 	"context"
 	"errors"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podctl/podctl/runtime/model"
 )
 
 // errNoDevices is why a process without a manager of devices has none.
 var errNoDevices = errors.New("the agent gives devices to containers; start it: podctl agent")
 
-// observeDevices returns the devices that the containers of a pod have or can get; nil if it needs none. Without an
+// observeDevices returns the devices that the containers of a pod have or can get; nil if they need none. Without an
 // answer, the containers wait.
-func observeDevices(ctx context.Context, manager model.DeviceManager, pod *v1.Pod) *model.Devices {
-	request := model.DeviceRequestOf(pod)
+func observeDevices(ctx context.Context, manager model.DeviceManager, request model.DeviceRequest) *model.Devices {
 	if len(request.Containers) == 0 {
 		return nil
 	}

@@ -125,7 +125,10 @@ func (o *Observer) observeWith(
 	group.Go(func() error { return o.observeRecords(groupCtx, ref, s, known, lists) })
 	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, imageNames); return err })
 	if desired != nil && lists == nil { // A list of all pods needs no choice of devices.
-		group.Go(func() error { devices = observeDevices(groupCtx, o.world.Devices, desired.Pod); return nil })
+		group.Go(func() error {
+			devices = observeDevices(groupCtx, o.world.Devices, model.DeviceRequestOf(desired.Pod))
+			return nil
+		})
 	}
 	redactor := j.Redactor(desired)
 	if err := group.Wait(); err != nil {
