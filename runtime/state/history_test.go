@@ -108,11 +108,13 @@ func TestHistoryOutlivesItsPod(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].Pod.Name != "web" || len(all[0].Events) != 1 {
 		t.Errorf("histories: %+v, %v", all, err)
 	}
-	if err := os.WriteFile(pod.History().Path(), []byte(`{"version":1,"ev`), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if h, err := pod.History().Read(); err != nil || len(h.Events) != 0 {
-		t.Errorf("a damaged history is %+v, %v; it is empty and no error", h, err)
+	for _, damaged := range []string{"", `{"version":1,"ev`, "\x00\x00"} {
+		if err := os.WriteFile(pod.History().Path(), []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := pod.History().Read(); err != nil || len(h.Events) != 0 {
+			t.Errorf("the history %q is %+v, %v; it is empty and no error", damaged, h, err)
+		}
 	}
 }
 

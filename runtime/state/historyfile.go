@@ -59,8 +59,8 @@ func (s HistoryStore) Remove() error {
 	return safefs.Wrapf(removeFile(s.pod, s.Path()), "removing the pod's events")
 }
 
-// Write replaces the pod's history. It does not sync to disk: a crash of the machine may lose it. The caller holds the
-// pod's lock.
+// Write replaces the pod's history. Only the first write of the file waits for the disk: a crash of the machine may
+// lose later ones. The caller holds the pod's lock.
 func (s HistoryStore) Write(h *History) (err error) {
 	h.Version = historyVersion
 	text, err := json.Marshal(h)
@@ -71,9 +71,18 @@ func (s HistoryStore) Write(h *History) (err error) {
 		err = s.pod.layout.dir().MkdirAll(s.pod.layout.Histories().dir(), podDirMode)
 	}
 	if err == nil {
-		err = s.pod.layout.dir().Replace(s.unfinished(), s.Path(), text, 0o600, statedir.Volatile)
+		err = s.pod.layout.dir().Replace(s.unfinished(), s.Path(), text, 0o600, s.sync())
 	}
 	return safefs.Wrapf(err, "writing the pod's events")
+}
+
+// sync returns how the next write reaches the disk. After a crash of the machine, ext4 may show a new file as an empty
+// one. It keeps the old or the new content of a file that a write has replaced.
+func (s HistoryStore) sync() statedir.Sync {
+	if there, err := s.pod.layout.dir().Exists(s.Path()); err == nil && there {
+		return statedir.Volatile
+	}
+	return statedir.Complete
 }
 
 // Histories holds the histories of all pods, including deleted ones.

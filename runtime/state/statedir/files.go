@@ -196,6 +196,14 @@ type Sync func(*os.File) error
 // Durable is the Sync for data that must survive a crash of the machine.
 func Durable(f *os.File) error { return f.Sync() }
 
+// Complete is the Sync for a file that a crash of the machine may lose, but must not leave empty or incomplete.
+func Complete(f *os.File) error {
+	if info, err := f.Stat(); err != nil || info.IsDir() {
+		return err
+	}
+	return f.Sync()
+}
+
 // Volatile is the Sync for data that may be lost in a crash of the machine.
 func Volatile(*os.File) error { return nil }
 
