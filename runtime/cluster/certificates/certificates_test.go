@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -301,6 +302,37 @@ func TestExpired(t *testing.T) {
 		}
 		if with[0] || !with[1] || with[len(with)-1] {
 			t.Errorf("requests with a certificate: %v", with)
+		}
+	})
+}
+
+// TestExpiredWhilePending checks that a certificate that expires while the request for the next one is pending is
+// replaced with the credentials for the bootstrap at once.
+func TestExpiredWhilePending(t *testing.T) {
+	var with []bool
+	inLab(t, func(s *Settings) {
+		config := s.Config
+		s.Config = func(current *tls.Certificate) (*rest.Config, error) {
+			with = append(with, current != nil)
+			return config(current)
+		}
+	}, func(t *testing.T, l *lab) {
+		l.signer.set(func() { l.signer.decide = l.signer.approve })
+		time.Sleep(time.Second)
+		l.signer.set(func() { l.signer.decide = nil })
+		time.Sleep(time.Until(l.Current().Leaf.NotAfter))
+		l.check("system:node:n csr-" + strconv.Itoa(len(with)))
+		requests := len(with)
+		time.Sleep(time.Second)
+		l.check("system:node:n csr-" + strconv.Itoa(requests+1))
+		if l.Current() != nil || len(with) != requests+1 || !with[requests-1] || with[requests] {
+			t.Errorf("%v, requests with a certificate: %v", l.Current(), with)
+		}
+		l.signer.set(func() { l.signer.decide = l.signer.approve })
+		l.signer.Answer(l.signer.answer)
+		l.check("system:node:n")
+		if l.Current() == nil || l.changes != 2 {
+			t.Errorf("%v, %d changes", l.Current(), l.changes)
 		}
 	})
 }
