@@ -24,7 +24,9 @@ METRICS_SERVER_VERSION := v0.9.0
 GOVULNCHECK_VERSION := v1.1.4
 
 KUBERNETES := -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36
-LDFLAGS := -s -w -buildid= $(KUBERNETES) -X github.com/podctl/podctl/commands/program.version=$(VERSION)
+# Functions begin at multiples of 16 bytes, as on arm64. Multiples of 32 make the programs 0.3 and 0.4 MiB larger on amd64, and
+# not faster.
+LDFLAGS := -s -w -buildid= -funcalign=16 $(KUBERNETES) -X github.com/podctl/podctl/commands/program.version=$(VERSION)
 # The version names the commit. Go's own stamp of it would be another in a copy of the
 # sources, and the bytes with it.
 STATIC := $(GO) build -tags $(TAGS) -trimpath -buildvcs=false
