@@ -352,6 +352,18 @@ test-vm-node: setup-vm setup-e2e setup-containerd2 build images vm-deb $(KUBEBIN
 		VM_MACHINE=$$(sh hack/vm/image.sh $(VM)) VM_PACKAGE=$$(ls $(VM)/*.deb) \
 		$(GO) test -C $(KUBETESTS) -count=1 -timeout 10h -v -run '^($(VM_NODE))$$' .
 
+# No specs start after this time.
+VM_TIME ?= 12h
+
+.PHONY: vm-conformance
+vm-conformance: setup-vm setup-conformance build build-node images $(addprefix $(KUBEBIN)/,e2e_node.test services.test ginkgo agnhost nonewprivs kubelet) ## The core of Kubernetes' node tests in the emulated Debian 13, against podctl agent and a kubelet (GROUP, SPEC, VM_TIME=2h; needs root)
+	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd \
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test KUBERNETES_BIN=$(KUBEBIN) \
+		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
+		VM_MACHINE=$$(sh hack/vm/image.sh $(VM)) VM_TIME=$(VM_TIME) \
+		CONFORMANCE_REPORT=$(VM)/conformance CONFORMANCE_GROUP='$(GROUP)' CONFORMANCE_SPEC='$(value SPEC)' \
+		$(GO) test -C $(KUBETESTS) -count=1 -timeout 0 -v -run '^TestMachineConformance$$' .
+
 .PHONY: vm-deb
 vm-deb:
 	@mkdir -p $(VM)
@@ -432,7 +444,7 @@ $(KUBEBIN)/services.test: $(wildcard $(KUBETESTS)/services/*.go)
 .PHONY: test-kubernetes
 test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## Hand pods to a real kubelet and back, with and without an API server (builds both; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$${PODCTL_CONTAINERD:-containerd} \
-		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestWeek|TestNodeTakeOver|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine|TestMachinePowerLoss|TestPowerLoss)$$' .
+		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test $(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -skip '^(TestCluster|TestOutages|TestWeek|TestNodeTakeOver|TestConformance|TestKubectl|TestBesideKubelet.*|TestSmallMachine|TestMachine.*|TestPowerLoss)$$' .
 
 # LOSSES is the number of losses of power in this test and in TestMachinePowerLoss.
 export LOSSES ?=

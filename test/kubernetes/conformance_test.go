@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -22,8 +23,8 @@ const (
 	containerdDir    = "/run/containerd"
 	containerdSocket = containerdDir + "/containerd.sock"
 	networkDir       = containerdDir + "/net.d"
-	// parallel is the number of specs that run at the same time.
-	parallel = "4"
+	// conformanceEviction is what Kubernetes' tests give their own kubelet.
+	conformanceEviction = "memory.available<250Mi,nodefs.available<1%,nodefs.inodesFree<1%"
 )
 
 // suite is what TestConformance reads from the environment.
@@ -34,19 +35,28 @@ type suite struct {
 	report string
 	// group and pattern select specs.
 	group, pattern string
+	// parallel is the number of specs that run at the same time.
+	parallel int
+}
+
+// newSuite reads the environment, and returns the selected specs as well.
+func newSuite(t *testing.T, all []spec, parallel int) (*suite, []spec) {
+	t.Helper()
+	s := &suite{
+		bin: setting(t, "KUBERNETES_BIN"), sources: setting(t, "KUBERNETES_IMAGES"), report: setting(t, "CONFORMANCE_REPORT"),
+		group: os.Getenv("CONFORMANCE_GROUP"), pattern: os.Getenv("CONFORMANCE_SPEC"), parallel: parallel,
+	}
+	chosen, err := selectSpecs(all, s.group, s.pattern)
+	if err = errors.Join(err, os.RemoveAll(s.report), os.MkdirAll(s.report, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	return s, chosen
 }
 
 // TestConformance runs Kubernetes' node tests against podctl agent. It fails if a spec that testdata/specs.txt expects
 // to pass does not pass.
 func TestConformance(t *testing.T) {
-	s := suite{
-		bin: setting(t, "KUBERNETES_BIN"), sources: setting(t, "KUBERNETES_IMAGES"), report: setting(t, "CONFORMANCE_REPORT"),
-		group: os.Getenv("CONFORMANCE_GROUP"), pattern: os.Getenv("CONFORMANCE_SPEC"),
-	}
-	chosen, err := selectSpecs(listedSpecs(t), s.group, s.pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, chosen := newSuite(t, listedSpecs(t), 4)
 	var outcomes []outcome
 	// A subtest, so that its cleanup shows the logs only if the specs could not run.
 	if !t.Run("suite", func(t *testing.T) { outcomes = s.run(t, chosen) }) {
@@ -74,20 +84,24 @@ func (s *suite) run(t *testing.T, chosen []spec) []outcome {
 		t.Fatal(err)
 	}
 	n := &node{needed: programs}
-	if err = errors.Join(os.RemoveAll(s.report), os.MkdirAll(s.report, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	images := &registry{dir: t.TempDir(), manifests: map[string]string{}}
-	n.addImages(t, images, s.bin, s.sources)
-	images.serve(t)
+	images := n.serveImages(t, s)
 	write(t, filepath.Join(networkDir, "10-pods.conflist"), networkConfig)
 	n.startContainerd(t, s.report)
 	pull(t, images)
 	api := n.startServer(t)
 	agent := n.startAgent(t, api, s.report, "--state-dir", kubeletDir, "--runtime-endpoint", "unix://"+containerdSocket,
-		"--eviction-hard", "memory.available<250Mi,nodefs.available<1%,nodefs.inodesFree<1%")
+		"--eviction-hard", conformanceEviction)
 	api.awaitNode(t, agent)
 	return s.runSpecs(t, chosen)
+}
+
+// serveImages serves the images of the specs.
+func (n *node) serveImages(t *testing.T, s *suite) *registry {
+	t.Helper()
+	images := &registry{dir: t.TempDir(), manifests: map[string]string{}}
+	n.addImages(t, images, s.bin, s.sources)
+	images.serve(t)
+	return images
 }
 
 // containerdConfig has the runtime handler that the specs of RuntimeClasses name. All pulls go to the registry of the
@@ -108,8 +122,10 @@ state = "%[1]s"
     conf_dir = "%[1]s/net.d"
   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
+    options = {SystemdCgroup = %[5]t}
   [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.test-handler]
     runtime_type = "io.containerd.runc.v2"
+    options = {SystemdCgroup = %[5]t}
 `
 
 // containerd1Config is the same for containerd 1.
@@ -130,6 +146,10 @@ state = "%[1]s"
     runtime_type = "io.containerd.runc.v2"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.test-handler]
     runtime_type = "io.containerd.runc.v2"
+`
+
+const pullsConfig = `[host."http://%s"]
+  capabilities = ["pull", "resolve"]
 `
 
 const networkConfig = `{"cniVersion": "1.0.0", "name": "pods", "plugins": [
@@ -162,9 +182,8 @@ func (n *node) startContainerd(t *testing.T, logs string) *process {
 		text = containerd1Config
 	}
 	pause := imageutils.GetE2EImage(imageutils.Pause)
-	write(t, config, fmt.Sprintf(text, containerdDir, containerdSocket, pause, capable == 0))
-	write(t, filepath.Join(containerdDir, "registries/_default/hosts.toml"),
-		"[host.\"http://"+registryAddress+"\"]\n  capabilities = [\"pull\", \"resolve\"]\n")
+	write(t, config, fmt.Sprintf(text, containerdDir, containerdSocket, pause, capable == 0, false))
+	write(t, filepath.Join(containerdDir, "registries/_default/hosts.toml"), fmt.Sprintf(pullsConfig, registryAddress))
 	cmd := exec.Command(n.containerd, "--config", config) //nolint:noctx // a signal ends it
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(n.containerd)+":"+os.Getenv("PATH"))
 	return start(t, filepath.Join(logs, "containerd.log"), cmd)
@@ -198,7 +217,7 @@ func (s *suite) runSpecs(t *testing.T, chosen []spec) []outcome {
 		pattern, what = s.pattern, "specs outside of "+specsFile+" that match "+s.pattern
 	}
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "ginkgo"), "run", "--procs="+parallel, "--no-color",
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "ginkgo"), "run", "--procs="+strconv.Itoa(s.parallel), "--no-color",
 		"--timeout=5h", "--focus="+pattern, "--output-dir="+s.report, "--json-report=report.json",
 		filepath.Join(s.bin, "e2e_node.test"), "--",
 		"--start-services=false", "--prepull-images=false", "--config-dir="+dir, "--bearer-token="+token, "--host="+serverURL,

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // spec is a spec of Kubernetes' node tests in testdata/specs.txt.
@@ -68,9 +69,10 @@ func focus(specs []spec) string {
 	return strings.Join(patterns, "|")
 }
 
-// outcome is the result of a spec: the state in Ginkgo's words, and the reason if it did not pass.
+// outcome is the result of a spec: the state in Ginkgo's words, the reason if it did not pass, and how long it ran.
 type outcome struct {
 	name, state, reason string
+	took                time.Duration
 }
 
 const passed = "passed"
@@ -83,6 +85,7 @@ func readReport(text []byte) ([]outcome, error) {
 			ContainerHierarchyTexts           []string
 			LeafNodeType, LeafNodeText, State string
 			Failure                           struct{ Message string }
+			RunTime                           time.Duration
 		}
 	}
 	if err := json.Unmarshal(text, &suites); err != nil {
@@ -95,7 +98,7 @@ func readReport(text []byte) ([]outcome, error) {
 				continue
 			}
 			name := strings.Join(append(slices.Clone(r.ContainerHierarchyTexts), r.LeafNodeText), " ")
-			all = append(all, outcome{strings.TrimSpace(name), r.State, oneLine(r.Failure.Message)})
+			all = append(all, outcome{strings.TrimSpace(name), r.State, oneLine(r.Failure.Message), r.RunTime})
 		}
 	}
 	slices.SortFunc(all, func(a, b outcome) int { return strings.Compare(a.name, b.name) })
@@ -217,16 +220,23 @@ func TestReadReport(t *testing.T) {
 		{"LeafNodeType": "BeforeSuite", "State": "passed"},
 		{"LeafNodeType": "It", "LeafNodeText": "c", "ContainerHierarchyTexts": ["a", "b"], "State": "passed"},
 		{"LeafNodeType": "It", "LeafNodeText": "d", "State": "skipped"},
-		{"LeafNodeType": "It", "LeafNodeText": "A", "State": "failed", "Failure": {"Message": "two\nlines"}}]}]`
+		{"LeafNodeType": "It", "LeafNodeText": "A", "State": "failed", "RunTime": 1000000000,
+			"Failure": {"Message": "two\nlines"}}]}]`
 	got, err := readReport([]byte(report))
-	if want := []outcome{{"A", "failed", "two lines"}, {"a b c", passed, ""}}; err != nil || !slices.Equal(got, want) {
+	if want := []outcome{{"A", "failed", "two lines", time.Second}, {name: "a b c", state: passed}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
 }
 
 func TestJudge(t *testing.T) {
 	chosen := []spec{{name: "a", passes: true}, {name: "b", passes: true}, {name: "c"}, {name: "d"}, {name: "e", passes: true}}
-	outcomes := []outcome{{"a", passed, ""}, {"b", "failed", "why"}, {"c", passed, ""}, {"d", "failed", ""}, {"x", passed, ""}}
+	outcomes := []outcome{
+		{name: "a", state: passed},
+		{name: "b", state: "failed", reason: "why"},
+		{name: "c", state: passed},
+		{name: "d", state: "failed"},
+		{name: "x", state: passed},
+	}
 	broken, surprising, expected := judge(chosen, outcomes)
 	if want := []string{"b\tfailed: why", "e\tdid not run"}; !slices.Equal(broken, want) {
 		t.Errorf("broken %q, want %q", broken, want)

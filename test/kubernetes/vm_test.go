@@ -53,7 +53,7 @@ done
 // records of podctl as the last boot left them.
 const vmSetUp = `set -e
 systemctl mask --now containerd.service
-dpkg -i /mnt/share/podctl.deb
+dpkg -i /mnt/share/files/*.deb
 mkdir -p /opt/node
 cp /mnt/share/files/* /opt/node
 ln -s /opt/node/containerd /opt/node/containerd-shim-runc-v2 /usr/local/bin
@@ -87,27 +87,39 @@ sync
 // newVM boots a new machine, and makes it a node of the API server.
 func newVM(t *testing.T, api *apiServer, memory int) *vm {
 	t.Helper()
-	dir := t.TempDir()
-	m := &vm{t: t, api: api, image: setting(t, "VM_MACHINE"), dir: dir, share: filepath.Join(dir, "share"), memory: memory}
-	m.copy(t, m.disk(), filepath.Join(m.image, "root.ext4"))
-	write(t, filepath.Join(m.share, "guest.sh"), vmLoop)
 	programs, err := given()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.copy(t, filepath.Join(m.share, "podctl.deb"), setting(t, "VM_PACKAGE"))
-	containerd := filepath.Dir(programs.containerd)
-	for _, path := range []string{
-		filepath.Join(containerd, "containerd"), filepath.Join(containerd, "containerd-shim-runc-v2"),
-		filepath.Join(programs.images, "demo.tar"), setting(t, "KUBELET_BIN"),
-	} {
+	m := bootVM(t, api, memory, setting(t, "VM_PACKAGE"), filepath.Join(programs.images, "demo.tar"))
+	m.run(t, vmSetUp)
+	m.awaitNode(t)
+	return m
+}
+
+// bootVM boots a new machine with the programs of containerd, a kubelet and other files in /mnt/share/files.
+func bootVM(t *testing.T, api *apiServer, memory int, files ...string) *vm {
+	t.Helper()
+	programs, err := given()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	m := &vm{t: t, api: api, image: setting(t, "VM_MACHINE"), dir: dir, share: filepath.Join(dir, "share"), memory: memory}
+	// QEMU forwards what the API server sends to this address. The source must be another one than that of the machine.
+	route := exec.CommandContext(t.Context(), "ip", "route", "replace", "local", vmIP, "dev", "lo", "src", "127.0.0.1")
+	if out, err := route.CombinedOutput(); err != nil {
+		t.Fatalf("adding a route: %v: %s", err, out)
+	}
+	m.copy(t, m.disk(), filepath.Join(m.image, "root.ext4"))
+	write(t, filepath.Join(m.share, "guest.sh"), vmLoop)
+	containerd := filepath.Join(filepath.Dir(programs.containerd), "containerd")
+	for _, path := range append(files, containerd, containerd+"-shim-runc-v2", setting(t, "KUBELET_BIN")) {
 		m.copy(t, filepath.Join(m.share, "files", filepath.Base(path)), path)
 	}
 	config := read(t, api.kubeconfig(t, m.share))
 	write(t, filepath.Join(m.share, "kubeconfig"), strings.ReplaceAll(config, serverURL, vmServer))
 	m.boot(t)
-	m.run(t, vmSetUp)
-	m.awaitNode(t)
 	return m
 }
 
@@ -145,7 +157,7 @@ func (m *vm) power(t *testing.T) {
 		"-kernel", filepath.Join(m.image, "kernel"), "-initrd", filepath.Join(m.image, "initrd"), "-append", kernel,
 		"-drive", "file="+m.disk()+",format=raw,if=virtio",
 		"-virtfs", "local,path="+m.share+",mount_tag=share,security_model=none",
-		"-nic", "user,model=virtio-net-pci", "-serial", "file:"+filepath.Join(m.dir, "console.log"),
+		"-nic", "user,model=virtio-net-pci,hostfwd=tcp:"+vmIP+":10250-:10250", "-serial", "file:"+filepath.Join(m.dir, "console.log"),
 	)
 	m.qemu = start(m.t, filepath.Join(m.dir, "qemu.log"), cmd)
 }
