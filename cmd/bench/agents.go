@@ -135,23 +135,19 @@ func get(ctx context.Context, url string) (page string, answered bool) {
 func (a *nodeAgent) until(ctx context.Context, what string, pause time.Duration, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, agentLimit)
 	defer cancel()
-	for {
-		yes, err := done()
-		if yes && err == nil {
-			return nil
+	yes, err := done()
+	for !yes && err == nil {
+		time.Sleep(pause)
+		if yes, err = done(); err == nil {
+			err = ctx.Err()
 		}
-		if err == nil {
-			select {
-			case <-ctx.Done():
-				err = ctx.Err()
-			case <-time.After(pause):
-				continue
-			}
-		}
-		const most = 4096
-		text, _ := os.ReadFile(a.path("log")) // The log is only an explanation.
-		return fmt.Errorf("%s does not %s: %w\n%s", a.name, what, err, text[max(0, len(text)-most):])
 	}
+	if err == nil {
+		return nil
+	}
+	const most = 4096
+	text, _ := os.ReadFile(a.path("log")) // The log is only an explanation.
+	return fmt.Errorf("%s does not %s: %w\n%s", a.name, what, err, text[max(0, len(text)-most):])
 }
 
 // kill ends the process at once.

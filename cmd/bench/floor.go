@@ -69,11 +69,8 @@ func (f *floor) prepare(context.Context) (err error) {
 		logs := filepath.Join(f.sandbox.GetLogDirectory(), filepath.Dir(c.GetLogPath()))
 		err = errors.Join(err, os.MkdirAll(logs, 0o755))
 		for _, m := range c.GetMounts() {
-			err = errors.Join(
-				err,
-				os.MkdirAll(filepath.Dir(m.GetHostPath()), 0o755),
-				os.WriteFile(m.GetHostPath(), nil, 0o600),
-			)
+			path := m.GetHostPath()
+			err = errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600))
 		}
 	}
 	return err
@@ -165,11 +162,8 @@ func (f *floor) crictl(p program) contender {
 		run: func(ctx context.Context) (sum sample, err error) {
 			// crictl adds its time to the sum, and returns the id that it prints.
 			crictl := func(args ...string) string {
-				if err != nil {
-					return ""
-				}
 				s, id, failed := p.run(ctx, append([]string{"--runtime-endpoint", f.endpoint()}, args...)...)
-				sum.wall, sum.cpu, err = sum.wall+s.wall, sum.cpu+s.cpu, failed
+				sum.wall, sum.cpu, err = sum.wall+s.wall, sum.cpu+s.cpu, errors.Join(err, failed)
 				return strings.TrimSpace(id)
 			}
 			sandbox, err := f.writeMessage("sandbox.json", f.sandbox)

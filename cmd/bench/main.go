@@ -14,18 +14,15 @@ import (
 	"os/signal"
 	"regexp"
 	"syscall"
-	"time"
 )
 
 // options are the flags.
 type options struct {
 	podctl, before, containerd, images string
-	podman, crictl, kubelet            string
+	podman, kubelet                    string
 	only                               *regexp.Regexp
 	rounds                             int
 	agent                              bool
-	pods                               int
-	window                             time.Duration
 	docs                               string
 }
 
@@ -46,7 +43,6 @@ func parse() *options {
 	flag.StringVar(&o.containerd, "containerd", "containerd", "the containerd of the private node")
 	flag.StringVar(&o.images, "images", "bin", "directory of pause.tar and demo.tar")
 	flag.StringVar(&o.podman, "podman", "podman", "podman and its global flags; left out if it is not installed")
-	flag.StringVar(&o.crictl, "crictl", "crictl", "crictl; left out if it is not installed")
 	flag.StringVar(&o.kubelet, "kubelet", "",
 		"with -agent: a kubelet to time, too; it manages cgroups and mounts of this machine, so it has no default")
 	flag.Func("only", "regular expression of the workloads to run", func(text string) (err error) {
@@ -56,8 +52,6 @@ func parse() *options {
 	flag.IntVar(&o.rounds, "rounds", 0,
 		"how often each contender of a workload runs; 0 means as often as the documentation needs")
 	flag.BoolVar(&o.agent, "agent", false, "measure only podctl's agent, beside the kubelet if there is one")
-	flag.IntVar(&o.pods, "pods", 110, "with -agent: how many pods run while nothing happens")
-	flag.DurationVar(&o.window, "window", time.Minute, "with -agent: how long the idle usage is measured")
 	flag.StringVar(&o.docs, "docs", "", "directory of the documentation, whose pages get the tables and the ratios")
 	flag.Parse()
 	return o

@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // sample is one run of one contender. cpu is the CPU time of its processes. It is zero for calls of the bench itself.
@@ -129,12 +132,11 @@ func (w *workload) summarize(contenders []contender, rounds [][]sample) *Result 
 
 // measure takes the measured value from the figures of all contenders. The first is podctl.
 func (t *Target) measure(contenders []Figures) {
-	t.Measured = contenders[0].Value.Median
-	if t.Unit == ofOneProcessor {
-		t.Measured = contenders[0].CPU / t.Measured
-	}
-	if t.Against != "" {
-		t.Measured = 0 // unless it was measured
+	switch podctl := contenders[0]; {
+	case t.Unit == ofOneProcessor:
+		t.Measured = podctl.CPU / podctl.Value.Median
+	case t.Against == "":
+		t.Measured = podctl.Value.Median
 	}
 	for i := range contenders {
 		if contenders[i].Name == t.Against {
@@ -168,4 +170,31 @@ func clocked(work step) func(context.Context) (sample, error) {
 		err := work(ctx)
 		return sample{wall: time.Since(begun)}, err
 	}
+}
+
+// processorTime returns the processor time of a running process so far, with that of its threads that have ended. It
+// returns zero if the process has ended.
+func processorTime(pid int) time.Duration {
+	const scheduled = 2 // The clock of the scheduler: CPUCLOCK_SCHED of the kernel, which libc hides.
+	var at unix.Timespec
+	unix.ClockGettime(int32(^pid)<<3|scheduled, &at) //nolint:errcheck // it stays zero then
+	return time.Duration(at.Nano())
+}
+
+// field returns the value of "name : value" in a file of /proc.
+func field(path, name string) string {
+	text, _ := os.ReadFile(path) // A process may have ended.
+	for line := range strings.Lines(string(text)) {
+		if key, value, found := strings.Cut(line, ":"); found && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// mebibytes returns a field in KiB of a file of /proc as MiB. It returns zero if the file no longer exists.
+func mebibytes(path, name string) float64 {
+	var kib float64
+	fmt.Sscan(field(path, name), &kib) //nolint:errcheck // it stays zero then
+	return kib / (1 << 10)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -60,27 +59,21 @@ func (a *nodeAgent) begin(ctx context.Context) error {
 
 // measure measures all figures. The idle pods stay while the reactions are timed, and must all still run afterwards.
 func (list nodeAgents) measure(ctx context.Context, o *options) ([]Result, error) {
-	pods := fmt.Sprintf("%d pods", o.pods)
-	idle, err := list.idle(ctx, o, pods, shape{containers: 1})
-	for _, a := range list {
-		if err == nil {
-			a.idlers, err = a.containers(ctx, "")
-		}
-	}
+	idle, err := list.idle(ctx, fmt.Sprintf("%d pods", idlePods), shape{containers: 1})
 	if err != nil {
 		return nil, err
 	}
-	results, err := measureAll(ctx, o, list.workloads(o.pods))
+	results, err := measureAll(ctx, o, list.workloads())
 	results = append(results, idle...)
 	for _, a := range list {
 		if err == nil {
-			err = errors.Join(a.idlersRun(ctx), a.drop(ctx, podNames(idlePrefix, o.pods)...))
+			err = errors.Join(a.idlersRun(ctx), a.drop(ctx, podNames(idlePrefix, idlePods)...))
 		}
 	}
 	if err != nil || !o.only.MatchString("probed") {
 		return results, err
 	}
-	probed, err := list.idle(ctx, o, strings.Replace(pods, " ", " probed ", 1), shape{containers: 1, probed: true})
+	probed, err := list.idle(ctx, fmt.Sprintf("%d probed pods", idlePods), shape{containers: 1, probed: true})
 	return append(results, probed...), err
 }
 
@@ -97,7 +90,7 @@ func (a *nodeAgent) idlersRun(ctx context.Context) error {
 }
 
 // workloads returns the timed reactions.
-func (list nodeAgents) workloads(pods int) (workloads []workload) {
+func (list nodeAgents) workloads() (workloads []workload) {
 	changing := func(s shape, names ...string) func(*nodeAgent) contender {
 		return func(a *nodeAgent) contender { return a.changing(s, names...) }
 	}
@@ -108,8 +101,7 @@ func (list nodeAgents) workloads(pods int) (workloads []workload) {
 	}{
 		{about(10, "death", "from the end of a container's process until the runtime has created the next container",
 			Target{Unit: inMilliseconds, Limit: 50}), (*nodeAgent).dying},
-		{about(10, "edit-1-of-4",
-			"an edit of one container of four in the file of a running pod, until the replacement runs",
+		{about(10, "edit-1-of-4", "an edit of one container of four in the file of a running pod, until the replacement runs",
 			times(kubeletName, 0.5)), (*nodeAgent).editing},
 		{about(10, "new-1", "a new file of a pod with one container, until it runs",
 			times(kubeletName, 1)), changing(one, "new")},
@@ -117,19 +109,17 @@ func (list nodeAgents) workloads(pods int) (workloads []workload) {
 			times(kubeletName, 0.3)), changing(shape{inits: 3, containers: 1}, "inits")},
 		{about(3, "new-50", "fifty files of pods with one container at once, until all run",
 			times(kubeletName, 0.8)), changing(one, podNames("many", 50)...)},
-		{
-			about(5, fmt.Sprintf("restart-%d", pods), fmt.Sprintf("the agent or the kubelet is killed and started "+
-				"with %d running pods, until it reports all of them; no container restarts", pods),
-				Target{Unit: inMilliseconds, Limit: 1000}),
-			func(a *nodeAgent) contender { return a.restarting(pods) },
-		},
+		{about(5, fmt.Sprint("restart-", idlePods), fmt.Sprintf("the agent or the kubelet is killed and started with %d "+
+			"running pods, until it reports all of them; no container restarts", idlePods),
+			Target{Unit: inMilliseconds, Limit: 1000}), (*nodeAgent).restarting},
 	} {
-		var contenders []contender
-		for _, a := range list {
-			contenders = append(contenders, reaction.of(a))
-			contenders[len(contenders)-1].name = a.name
+		reaction.begin = func(context.Context) (contenders []contender, _ error) {
+			for _, a := range list {
+				contenders = append(contenders, reaction.of(a))
+				contenders[len(contenders)-1].name = a.name
+			}
+			return contenders, nil
 		}
-		reaction.begin = func(context.Context) ([]contender, error) { return contenders, nil }
 		workloads = append(workloads, reaction.workload)
 	}
 	return workloads
@@ -206,40 +196,44 @@ func (a *nodeAgent) editing() contender {
 }
 
 // restarting kills the agent and starts it again.
-func (a *nodeAgent) restarting(pods int) contender {
+func (a *nodeAgent) restarting() contender {
 	return contender{run: clocked(func(ctx context.Context) error {
 		a.kill()
-		return a.start(ctx, pods)
+		return a.start(ctx, idlePods)
 	})}
 }
 
 const (
-	// idlePrefix is the prefix of the names of the idle pods.
-	idlePrefix = "idle"
-	// rest is the pause between the start of the last pod and the measurement.
-	rest = 15 * time.Second
+	// idlePods is the number of idle pods, and idlePrefix the prefix of their names.
+	idlePods, idlePrefix = 110, "idle"
+	// rest is the pause between the start of the last pod and the measurement, and window the time of that.
+	rest, window = 15 * time.Second, time.Minute
 )
 
 // idle starts pods, and measures all agents at the same time while nothing happens.
-func (list nodeAgents) idle(ctx context.Context, o *options, pods string, s shape) ([]Result, error) {
+func (list nodeAgents) idle(ctx context.Context, pods string, s shape) ([]Result, error) {
 	fmt.Fprintf(os.Stderr, "bench: idle with %s\n", pods)
 	for _, a := range list {
-		if _, err := a.arrive(ctx, s, podNames(idlePrefix, o.pods)...); err != nil {
+		_, err := a.arrive(ctx, s, podNames(idlePrefix, idlePods)...)
+		if err == nil {
+			a.idlers, err = a.containers(ctx, "")
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	time.Sleep(rest)
-	before, began := make([]time.Duration, len(list)), make([]time.Time, len(list))
+	began, before := time.Now(), make([]time.Duration, len(list))
 	for i, a := range list {
-		before[i], began[i] = processorTime(a.cmd.Process.Pid), time.Now()
+		before[i] = processorTime(a.cmd.Process.Pid)
 	}
-	time.Sleep(o.window)
+	time.Sleep(window)
 	results := idleResults(pods)
 	for i, a := range list {
 		pid := a.cmd.Process.Pid
 		status := fmt.Sprintf("/proc/%d/status", pid)
 		used, rss := milliseconds(processorTime(pid)-before[i]), mebibytes(status, "VmRSS")
-		for j, value := range []float64{used / time.Since(began[i]).Seconds(), rss, rss, mebibytes(status, "RssAnon")} {
+		for j, value := range []float64{used / time.Since(began).Seconds(), rss, rss, mebibytes(status, "RssAnon")} {
 			results[j].add(a.name, value)
 		}
 	}

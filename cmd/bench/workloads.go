@@ -10,11 +10,8 @@ import (
 	"time"
 )
 
-// Names of contenders that targets refer to.
-const (
-	podctlName = "podctl"
-	floorName  = "floor"
-)
+// floorName is the name of the contender that most targets refer to.
+const floorName = "floor"
 
 // command is a workload of podctl commands. Its pod has the name of the workload.
 type command struct {
@@ -27,9 +24,8 @@ type command struct {
 	before, timed, after string
 	// edited changes the environment of the last container between before and timed.
 	edited bool
-	// floor is the same work with bare calls. created is set if it needs an existing pod.
-	floor   func(*floor, context.Context) error
-	created bool
+	// floor is the same work with bare calls. With a command before it, it needs an existing pod.
+	floor func(*floor, context.Context) error
 	// peers adds the other tools that can start a pod.
 	peers bool
 }
@@ -54,11 +50,11 @@ func commands() []command {
 				"one container of four is replaced after an edit; the floor is stop, create, start",
 				times(floorName, 1.1)),
 			pod: shape{containers: 4}, before: started, edited: true, timed: "apply PATH", after: force,
-			floor: (*floor).replace, created: true,
+			floor: (*floor).replace,
 		}, {
 			workload: about(10, "delete", "`delete` of a pod of one container that obeys SIGTERM; "+
 				"the floor is stop, stop sandbox, remove, remove sandbox", times(floorName, 1.1)),
-			pod: one, before: "apply PATH", timed: "delete NAME", floor: (*floor).remove, created: true,
+			pod: one, before: "apply PATH", timed: "delete NAME", floor: (*floor).remove,
 		}, {
 			workload: about(2, "wait-10s",
 				"the processor time of `apply --wait` while an init container sleeps for ten seconds",
@@ -86,7 +82,7 @@ type suite struct {
 
 // benchCommands measures single commands on one node.
 func benchCommands(ctx context.Context, o *options) (machine string, results []Result, err error) {
-	u := &suite{podman: tool(o.podman), crictl: tool(o.crictl)}
+	u := &suite{podman: tool(o.podman), crictl: tool("crictl")}
 	u.node, err = newNode(ctx, o)
 	defer func() { err = errors.Join(err, u.close(context.WithoutCancel(ctx))) }()
 	if err != nil {
@@ -125,7 +121,7 @@ func (u *suite) workload(c *command) workload {
 		if err := inTurn(u.put(w.Name, c.pod, w.Name), u.fill(c.others))(ctx); err != nil {
 			return nil, err
 		}
-		list := []contender{u.run(c, podctlName, u.podctl)}
+		list := []contender{u.run(c, "podctl", u.podctl)}
 		if u.before != nil {
 			list = append(list, u.run(c, "podctl before", u.before))
 		}
@@ -161,7 +157,7 @@ func (u *suite) run(c *command, name string, podctl program) contender {
 func (f *floor) contender(c *command) contender {
 	one := contender{name: floorName, before: f.prepare, after: f.discard}
 	one.run = clocked(func(ctx context.Context) error { return c.floor(f, ctx) })
-	if c.created {
+	if c.before != "" {
 		one.before = inTurn(f.prepare, f.create)
 	}
 	return one
