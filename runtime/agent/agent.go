@@ -188,8 +188,10 @@ func (a *Agent) watch(ctx context.Context) {
 	notify := func(e pleg.Event) { a.inbox.post(ctx, func() { a.handleRuntimeEvent(&e) }) }
 	generator := pleg.New(a.world.Client, cmp.Or(a.settings.Events, pleg.Usual()), notify)
 	generator.Exits = a.world.Exits
-	generator.Relisted = func(at time.Time, took time.Duration) {
-		a.facts.relisted.Store(&at)
+	generator.Relisted = func(at time.Time, took time.Duration, err error) {
+		if err == nil {
+			a.facts.relisted.Store(&at)
+		}
 		a.metrics.Relisted(at, took)
 	}
 	go generator.Run(ctx)

@@ -101,7 +101,6 @@ const firstReports = `the node: Ready is (False: \S+ PLEG is not healthy: pleg h
 // changesByPodctl and changesByKubelet map patterns of expected changes to their reasons.
 var (
 	changesByPodctl = map[string]string{
-		firstReports:                             "on a busy machine, the Node is not ready until podctl has listed its containers",
 		`/(finished|failed)-\S+: ips was "\[\]"`: "podctl knows the addresses of pods that have ended",
 	}
 	changesByKubelet = map[string]string{

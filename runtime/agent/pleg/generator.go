@@ -51,8 +51,8 @@ type Generator struct {
 	client runtimeapi.RuntimeServiceClient
 	times  Times
 	notify func(Event)
-	// Relisted is called with the start and duration of each list. It may be nil. Set it before Run.
-	Relisted func(at time.Time, took time.Duration)
+	// Relisted is called with the start, the duration and the error of each list. It may be nil. Set it before Run.
+	Relisted func(at time.Time, took time.Duration, err error)
 	// Exits calls onExit with the ID of each container whose process ends, until the context ends or the connection
 	// breaks. Then it is called again, unless the error is an errors.ErrUnsupported. If nil, exits are not watched. Set
 	// it before Run.
@@ -146,7 +146,7 @@ func (g *Generator) relist(ctx context.Context) {
 	began := time.Now()
 	reply, err := g.client.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if g.Relisted != nil && ctx.Err() == nil {
-		g.Relisted(began, time.Since(began))
+		g.Relisted(began, time.Since(began), err)
 	}
 	switch {
 	case ctx.Err() != nil:

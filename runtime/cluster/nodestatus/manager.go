@@ -151,13 +151,16 @@ func (m *Manager) report(ctx context.Context) {
 			wake = m.rest(ctx, left) || wake
 			continue
 		}
-		m.update(ctx, why)
+		early := m.update(ctx, why)
 		tried = time.Now()
 		if why != fast {
 			last, wake = tried, false
 		}
-		if why == interval {
-			next = time.Now().Add(pause(m.Random()))
+		switch {
+		case why == interval && early:
+			next = tried.Add(fastEvery)
+		case why == interval:
+			next = tried.Add(pause(m.Random()))
 		}
 	}
 }
@@ -184,11 +187,12 @@ func (m *Manager) rest(ctx context.Context, d time.Duration) (woken bool) {
 // tries is how often an update is tried (kubelet: nodeStatusUpdateRetry).
 const tries = 5
 
-// update sends the status if it is due. The first try starts from the watched copy, the others from the server's.
-func (m *Manager) update(ctx context.Context, why cause) {
+// update sends the status if it is due, unless it is too early. The first try starts from the watched copy, the others
+// from the server's.
+func (m *Manager) update(ctx context.Context, why cause) (early bool) {
 	facts := m.facts()
 	if facts.Early {
-		return
+		return true
 	}
 	var err error
 	left := tries
@@ -211,6 +215,7 @@ func (m *Manager) update(ctx context.Context, why cause) {
 		}
 	}
 	m.failures.Warn(ctx, m.Log, "cannot update the status of the node", err, "node", m.Name)
+	return false
 }
 
 // base returns the version from which a try starts: for the first the newest copy, for the others that of the server.

@@ -333,11 +333,34 @@ func TestBecomesReady(t *testing.T) {
 		l.start()
 		l.expect("early", l.after(1050*time.Millisecond), "0s POST")
 		l.set(func(f *Facts) { f.Early = false })
-		l.expect("not ready", l.after(time.Second), "")
+		l.expect("not ready", l.after(time.Second), "1.1s PATCH")
 		l.set(func(f *Facts) { f.Causes = nil })
 		l.expect("ready", l.after(100*time.Millisecond), "2.1s PATCH")
 		l.expect("events", l.events(), "Starting NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID NodeReady")
 		l.expect("then", l.after(30*time.Second), "")
+	})
+}
+
+// TestEarly checks that a restart of the agent does not change a Node before the runtime has answered and listed its
+// records. The first status then follows at once, and not at the interval.
+func TestEarly(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		facts := usualFacts()
+		facts.Now = time.Now()
+		node := New(&l.Node, &facts)
+		node.UID = "u"
+		l.server.store(node)
+		l.set(func(f *Facts) { f.Causes, f.Version, f.Early = []string{"not listed"}, "new", true })
+		l.start()
+		l.Wake()
+		l.expect("early", l.after(12050*time.Millisecond), "0s POST, 0s GET")
+		l.set(func(f *Facts) { f.Causes, f.Early = nil, false })
+		l.expect("then", l.after(time.Second), "12.1s PATCH")
+		if now := l.server.node; now.Status.NodeInfo.KubeletVersion != "new" || statusOf(now, v1.NodeReady) != v1.ConditionTrue {
+			t.Errorf("%+v", now.Status)
+		}
+		l.expect("events", l.events(), "Starting")
+		l.expect("later", l.after(30*time.Second), "")
 	})
 }
 

@@ -51,16 +51,18 @@ type RuntimeState struct {
 	Runtime, Network string
 }
 
-// downAfter is how long a runtime may be silent before it counts as down (kubelet: maxWaitForContainerRuntime).
-// relistedWithin is how old the last complete list of its records may be (kubelet: genericPlegRelistThreshold).
+// downAfter is how long a runtime may be silent before it counts as down (kubelet: maxWaitForContainerRuntime), also
+// after the start. relistedWithin is how old the last complete list of its records may be (kubelet:
+// genericPlegRelistThreshold).
 const (
 	downAfter      = 30 * time.Second
 	relistedWithin = 3 * time.Minute
 )
 
-// Early reports whether the runtime has not answered yet, but may still do so (Facts.Early).
-func (s *RuntimeState) Early(now time.Time) bool {
-	return s.ReadyAt.IsZero() && now.Sub(s.Begun) < downAfter
+// Early reports whether the runtime has not answered, or has not listed its records (relisted), but may still do so
+// (Facts.Early).
+func (s *RuntimeState) Early(now, relisted time.Time) bool {
+	return (s.ReadyAt.IsZero() || relisted.IsZero()) && now.Sub(s.Begun) < downAfter
 }
 
 // Causes returns the reasons for which a node is not ready, in a kubelet's words and order. relisted is when the

@@ -93,7 +93,7 @@ func TestRuntime(t *testing.T) {
 		}
 		time.Sleep(950 * time.Millisecond)
 		expect("down", 10, 1, 0)
-		if s := r.State(); s.Facts != nil || !s.Early(time.Now()) {
+		if s := r.State(); s.Facts != nil || !s.Early(time.Now(), time.Now()) {
 			t.Errorf("%+v", s)
 		}
 		fake.set(func() { fake.up = true })

@@ -36,8 +36,8 @@ type Facts struct {
 	// Causes are the reasons for which the node is not ready, in a kubelet's words and order: runtime, network,
 	// shutdown.
 	Causes []string
-	// Early is set at the start of the agent, while the runtime may still answer for the first time. The status of an
-	// existing Node then stays, so that a restart does not change its readiness.
+	// Early is set at the start of the agent, while the runtime may still answer and list its records for the first
+	// time. The status of an existing Node then stays, so that a restart does not change its readiness.
 	Early bool
 }
 

@@ -387,9 +387,26 @@ func TestAnswers(t *testing.T) {
 		down.Network != "container runtime network not ready: NetworkReady=false reason:R message:m" || len(down.Facts.Handlers) != 2 {
 		t.Errorf("%+v", down)
 	}
-	begun := RuntimeState{Begun: noon}
-	if !begun.Early(noon.Add(29*time.Second)) || begun.Early(noon.Add(30*time.Second)) || up.Early(noon) {
-		t.Error("early")
+}
+
+// TestEarlyState checks until when the first answer and the first list of a runtime are awaited.
+func TestEarlyState(t *testing.T) {
+	for name, c := range map[string]struct {
+		answered, relisted time.Time
+		after              time.Duration
+		want               bool
+	}{
+		"no answer":             {time.Time{}, time.Time{}, 29 * time.Second, true},
+		"no list":               {noon, time.Time{}, 29 * time.Second, true},
+		"a list, no answer":     {time.Time{}, noon, 29 * time.Second, true},
+		"no list for long":      {noon, time.Time{}, 30 * time.Second, false},
+		"no answer for long":    {time.Time{}, noon, 30 * time.Second, false},
+		"an answer, and a list": {noon, noon, 0, false},
+	} {
+		s := RuntimeState{Begun: noon, ReadyAt: c.answered}
+		if got := s.Early(noon.Add(c.after), c.relisted); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 
