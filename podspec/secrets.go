@@ -124,22 +124,23 @@ func UsesSecret(vol *v1.Volume) bool {
 }
 
 // SecretValues returns the values of the Secrets in the order of their names and keys. It omits digests that replace
-// values.
+// values, and the times of tokens, because many texts have such times.
 func (o Objects) SecretValues() [][]byte {
 	var values [][]byte
 	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {
-		values = append(values, valuesOf(o.Secrets[name])...)
+		values = append(values, valuesOf(name, o.Secrets[name])...)
 	}
 	return values
 }
 
-func valuesOf(s *v1.Secret) [][]byte {
+func valuesOf(name string, s *v1.Secret) [][]byte {
 	if s == nil {
 		return nil
 	}
 	var values [][]byte
 	for _, key := range slices.Sorted(maps.Keys(s.Data)) {
-		if !digest.IsSecret(string(s.Data[key])) {
+		isTime := IsToken(KindSecret, name) && key != TokenKey
+		if !isTime && !digest.IsSecret(string(s.Data[key])) {
 			values = append(values, s.Data[key])
 		}
 	}

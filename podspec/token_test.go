@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -87,6 +88,20 @@ func TestFSUser(t *testing.T) {
 		}}
 		if got := FSUser(pod); !ptr.Equal(got, test.want) {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestTimesOfTokens checks that the times of a token are not secret.
+func TestTimesOfTokens(t *testing.T) {
+	data := map[string][]byte{"expires": []byte("2026-05-04T09:00:00Z"), "seconds": []byte("3607"), TokenKey: []byte("x.y.z")}
+	token := TokenName(tokenSource("", nil))
+	for name, want := range map[string]string{
+		token: "x.y.z", BindName("u", token): "x.y.z", "other": "2026-05-04T09:00:00Z 3607 x.y.z",
+	} {
+		o := Objects{Secrets: map[string]*v1.Secret{name: {Data: data}}}
+		if got := string(bytes.Join(o.SecretValues(), []byte(" "))); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
 }

@@ -239,8 +239,8 @@ func (p *parts) node(key string, n *yaml.Node, nesting int) (found bool) {
 	return found
 }
 
-// isOrdinary reports whether a value in a Secret is not secret itself. Examples are a switch, a small number, or a
-// plain word, host or path behind a key that indicates one. Such values occur in many texts.
+// isOrdinary reports whether a value in a Secret is not secret itself. Examples are a switch, a small number, a time,
+// or a plain word, host or path behind a key that indicates one. Such values occur in many texts.
 func isOrdinary(key, text string) bool {
 	name := strings.Map(lettersOnly, strings.ToLower(key))
 	is := func(word string) bool { return strings.Contains(name, word) }
@@ -266,7 +266,8 @@ func lettersOnly(r rune) rune {
 //
 //nolint:gochecknoglobals // each is compiled once, when it is needed
 var (
-	plainValue = expression(`^(?i:true|false|null|none|auto|default|enabled|disabled|localhost|[0-9]{1,5})$`)
+	plainValue = expression(`^(?i:true|false|null|none|auto|default|enabled|disabled|localhost|[0-9]{1,5}|` +
+		`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9:.]+(?:Z|[-+][0-9:]+)?)$`)
 	plainWords = expression(`^(?:[-._/:]+|\b(?:[a-z]{1,20}|[0-9]{1,5}|[a-z0-9]{1,7})\b)*$`)
 	pemMarks   = expression(`-----(?:BEGIN|END)[^-]*-----`)
 )

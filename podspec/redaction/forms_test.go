@@ -35,10 +35,12 @@ func TestWordsOfProseStayReadable(t *testing.T) {
 		"postgres://postgres:hunter22@db1.example.com:5432/orders",
 		"export REGION=eu-west-1 BUCKET2=backups PASSWORD=hunter22",
 		"DB_HOST=db1.example.com\nDB_USER=postgres\nDB_PASSWORD=hunter22\n",
+		`{"access": "hunter22", "expires": "2026-05-04T09:00:00Z", "issued": "2026-05-04 08:00:00.5+02:00"}`,
 	)
 	for _, text := range []string{
 		"lookup db1.example.com by 10.0.0.10:53: no such host", "production of postgres in eu-west-1 at 2026-01-02",
 		"stat /var/pg15: no such file; its machine is db1.local", "BUCKET2 is backups",
+		"level=INFO time=2026-05-04T09:01:02.345Z msg=started", "2026-05-04 08:00:01 started",
 	} {
 		if got := r.Text(text); got != text {
 			t.Errorf("%q\n  is %q", text, got)
