@@ -217,6 +217,11 @@ func (s *loopState) WakePod(ctx context.Context, uid types.UID) {
 	s.inbox.post(ctx, func() { s.wakePod(uid) })
 }
 
+// ReadRecord reads the checkpoint of a pod that another part of the program has written. It is safe for concurrent use.
+func (s *loopState) ReadRecord(ctx context.Context, uid types.UID) {
+	s.inbox.post(ctx, func() { (&recordReader{s}).readOne(uid) })
+}
+
 // WakeUsers requests passes of the pods that need devices of a resource, because these have changed. It is safe for
 // concurrent use.
 func (s *loopState) WakeUsers(ctx context.Context, resource string) {

@@ -214,14 +214,19 @@ func (x *Collector) Remove(ctx context.Context, g Garbage) error {
 }
 
 // removeWithin removes a piece of garbage, and waits at most this long for the pod's lock.
-func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Duration) (err error) {
+func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Duration) error {
+	return locked(ctx, x.layout.Pod(g.Pod.UID), wait, func() error { return x.removeLocked(ctx, g) })
+}
+
+// locked calls do with the lock of a pod, and waits at most this long for it.
+func locked(ctx context.Context, pod state.Pod, wait time.Duration, do func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	lock, err := x.layout.Pod(g.Pod.UID).Lock(waiting)
+	lock, err := pod.Lock(waiting)
 	if err != nil {
 		return err
 	}
-	return errors.Join(x.removeLocked(ctx, g), lock.Unlock())
+	return errors.Join(do(), lock.Unlock())
 }
 
 // removeLocked removes a piece of garbage if it still is. The caller holds the pod's lock.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // handOver is a cluster whose node changes between a kubelet and podctl agent, and the pods in its namespace.
@@ -88,7 +87,7 @@ func (c *cluster) testTakeOver(t *testing.T) {
 	h.keeps(t, "podctl to kubelet", h.toKubelet, expected)
 	h.keeps(t, "kubelet to podctl again", h.toPodctl, changesByPodctl)
 	h.restarts(t, 2)
-	h.removeFinished(t)
+	h.removesOrphans(t)
 }
 
 // young is the age up to which a kubelet that starts does not keep a container ready (kubelet:
@@ -291,17 +290,64 @@ func (h *handOver) restarts(t *testing.T, number int) {
 		"cat", "/disk/kept", "/part/kept", "/memory/kept")
 }
 
-// removeFinished removes the sandboxes of pods that have finished under the kubelet. podctl does not show pods to its
-// agent that finished without a record of podctl, so it does not remove what a kubelet left of them.
-func (h *handOver) removeFinished(t *testing.T) {
+// orphan is a pod that needs a second to stop, and that has a volume.
+const orphan = `apiVersion: v1
+kind: Pod
+metadata: {name: orphan}
+spec:
+  terminationGracePeriodSeconds: 3
+  volumes: [{name: memory, emptyDir: {medium: Memory}}]
+  containers:
+  - name: app
+    image: ` + webImage + `
+    lifecycle: {preStop: {exec: {command: [sh, -c, "echo stopped > /memory/log; sleep 1"]}}}
+    volumeMounts: [{name: memory, mountPath: /memory}]
+`
+
+// removesOrphans checks that podctl removes what a kubelet has left of pods that the API server does not have any more:
+// one that was deleted while neither program ran, and those that had finished before podctl took over, whose logs can
+// be read until they are deleted.
+func (h *handOver) removesOrphans(t *testing.T) {
 	t.Helper()
-	for id, what := range h.node.records(t) {
-		if !strings.HasSuffix(what, " "+runtimeapi.PodSandboxState_SANDBOX_NOTREADY.String()) {
-			continue
+	h.toKubelet(t)
+	h.mustWith(t, orphan, "apply", "-f", "-")
+	h.ready(t, "orphan")
+	uid := h.must(t, "get", "pod", "orphan", "-o", "jsonpath={.metadata.uid}")
+	h.kubelet.end(t)
+	h.must(t, "delete", "pod", "orphan", "--grace-period=0", "--force")
+	runs := h.node.records(t)
+	runs.idOf(t, h.namespace+"/orphan/app")
+	h.startAgent(t)
+	h.awaitVersion(t, h.agent, `^v[\d.]+\+podctl`)
+	h.awaitNoRecords(t, "orphan")
+	until(t, func() string {
+		if left, _ := filepath.Glob(h.path("pods/" + uid)); len(left) > 0 {
+			return "its directory is left"
 		}
-		t.Logf("the kubelet has left %s", what)
-		if _, err := h.node.cri.RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
-			t.Error(err)
+		return ""
+	})
+	h.prints(t, "done\n", "logs", "job/finished-0")
+	h.must(t, "delete", "job/finished-0", "pod/failed-0")
+	h.awaitNoRecords(t, "finished-0-", "failed-0")
+	now := h.node.records(t)
+	for id, what := range runs {
+		if strings.HasSuffix(what, running) && now[id] != what && !strings.HasPrefix(what, h.namespace+"/orphan/") {
+			t.Errorf("%s %.12s: now %q", what, id, now[id])
 		}
 	}
+}
+
+// awaitNoRecords waits until the runtime has no records of pods whose names begin like this.
+func (h *handOver) awaitNoRecords(t *testing.T, names ...string) {
+	t.Helper()
+	until(t, func() string {
+		for _, what := range h.node.records(t) {
+			for _, name := range names {
+				if strings.HasPrefix(what, h.namespace+"/"+name) {
+					return what + " is left"
+				}
+			}
+		}
+		return ""
+	})
 }

@@ -224,7 +224,7 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	n.agent.Store(a)
 	a.Metrics().ShowMirrors(func() int { return len(n.source.Mirrors()) })
 	n.started.connect(n.member.Now())
-	server := kubeletapi.New(a, n.member.Engine.Client, kubeletapi.Settings{
+	server := kubeletapi.New(servedPods{a, n.source.Finished}, n.member.Engine.Client, kubeletapi.Settings{
 		NodeName: n.NodeName, Access: n.ports.access, Certificates: n.certificates.serve, Protocol: n.ports.protocol,
 		Configuration: n.configuration, Measures: newMeter(n, a), Metrics: pages{n.metrics, a.Metrics()},
 		SystemLogs: n.Server.SystemLogs, Now: n.member.Now, Log: n.member.Log,
@@ -246,6 +246,7 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.mirrors.manager.Run(ctx) })
 	parts.Go(func() { n.runCollections(ctx, a) })
 	parts.Go(func() { n.certificates.run(ctx) })
+	parts.Go(func() { newOrphans(n, a).run(ctx) })
 	parts.Go(func() { servePodResources(ctx, n, a) })
 	return n.ports.serve(ctx, server)
 }

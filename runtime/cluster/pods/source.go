@@ -123,6 +123,19 @@ func (s *Source) Mirrors() (mirrors []*v1.Pod) {
 	return mirrors
 }
 
+// Finished returns the pods that had ended before this machine had a record of them, which must not be changed. The
+// source does not provide them.
+func (s *Source) Finished() (finished []*v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.copies.sorted() {
+		if e.isHidden() && !podspec.IsMirror(e.pod) {
+			finished = append(finished, e.pod)
+		}
+	}
+	return finished
+}
+
 // Mirror returns the mirror pod with a name, which must not be changed; nil if there is none.
 func (s *Source) Mirror(name types.NamespacedName) *v1.Pod {
 	s.mu.Lock()

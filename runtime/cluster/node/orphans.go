@@ -1,0 +1,131 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
+	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/sleep"
+)
+
+// orphansSoon is the time between two checks before all sources have been read, and orphansEvery afterwards (kubelet:
+// ContainerGCPeriod). A pod that has ended under a kubelet becomes an orphan when its object is deleted.
+const orphansSoon, orphansEvery = time.Second, time.Minute
+
+// orphans ends the pods that a kubelet has left and that no source wants (kubelet: HandlePodCleanups).
+type orphans struct {
+	*node
+
+	agent   orphanAgent
+	garbage orphanStore
+	// object returns the Node; nil if it is unknown.
+	object   func() *v1.Node
+	failures apierror.Once
+}
+
+// orphanAgent is the agent that deletes orphans.
+type orphanAgent interface {
+	SourcesRead(ctx context.Context) (bool, error)
+	Shown(ctx context.Context) ([]*podspec.Desired, error)
+	ReadRecord(ctx context.Context, uid types.UID)
+}
+
+// orphanStore finds orphans, and records that their deletion has begun.
+type orphanStore interface {
+	Find(ctx context.Context) ([]gc.Orphan, error)
+	Adopt(ctx context.Context, o gc.Orphan) error
+}
+
+func newOrphans(n *node, a *agent.Agent) *orphans {
+	return &orphans{
+		node: n, agent: a, garbage: gc.Orphans{Collector: n.member.Engine.Garbage},
+		object: func() *v1.Node { return newest(&n.manager) },
+	}
+}
+
+// run looks for orphans until the context ends.
+func (o *orphans) run(ctx context.Context) {
+	for pause := orphansSoon; sleep.For(ctx, pause) == nil; {
+		if read, err := o.sourcesRead(ctx); err != nil || !read {
+			continue
+		}
+		pause = orphansEvery
+		o.failures.Warn(ctx, o.member.Log, "cannot end the pods that a kubelet has left", o.end(ctx))
+	}
+}
+
+// sourcesRead reports whether all sources have been read completely.
+func (o *orphans) sourcesRead(ctx context.Context) (bool, error) {
+	if !o.source.Listed() || o.object() == nil {
+		return false, nil
+	}
+	return o.agent.SourcesRead(ctx)
+}
+
+// end records that the deletion of all orphans has begun.
+func (o *orphans) end(ctx context.Context) error {
+	found, err := o.garbage.Find(ctx)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	wanted, err := o.wanted(ctx)
+	if err != nil {
+		return err
+	}
+	object := o.object()
+	var errs []error
+	for _, one := range found {
+		// A pod that is older than the Node may be one of another cluster, whose kubelet had this directory before.
+		if !wanted[one.Pod.UID] && object != nil && one.Began.After(object.CreationTimestamp.Time) {
+			errs = append(errs, o.adopt(ctx, one))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// adopt records that the deletion of an orphan has begun, unless it is needed again.
+func (o *orphans) adopt(ctx context.Context, one gc.Orphan) error {
+	err := o.garbage.Adopt(ctx, one)
+	switch {
+	case errors.Is(err, gc.ErrNeeded):
+		return nil
+	case err != nil:
+		return fmt.Errorf("pod %s: %w", one.Pod, err)
+	}
+	o.member.Log.Info("deleting a pod that a kubelet has left and that the API server does not have",
+		"pod", one.Pod.String(), "uid", string(one.Pod.UID))
+	o.agent.ReadRecord(ctx, one.Pod.UID)
+	return nil
+}
+
+// wanted returns the pods of all sources, also those that have ended. The watched copies may be old, so the API server
+// must confirm that this is the same cluster, and list its pods again.
+func (o *orphans) wanted(ctx context.Context) (map[types.UID]bool, error) {
+	if err := o.guard.Confirm(ctx); err != nil {
+		return nil, err
+	}
+	listed, err := o.source.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := o.agent.Shown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := map[types.UID]bool{}
+	for _, pod := range append(listed, o.source.All()...) {
+		wanted[pod.UID] = true
+	}
+	for _, d := range shown {
+		wanted[d.Pod.UID] = true
+	}
+	return wanted, nil
+}
