@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/util/wait"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec/input"
@@ -45,7 +47,7 @@ func loadBeside(ctx context.Context, l layout, o *Options, name string) (bool, e
 	return false, nil
 }
 
-// loadArchive loads the images of an archive.
+// loadArchive loads the images of an archive. It returns once the CRI has them.
 func loadArchive(ctx context.Context, l layout, path string) ([]string, error) {
 	f, err := input.OpenNamed(ctx, path)
 	if err != nil {
@@ -56,8 +58,19 @@ func loadArchive(ctx context.Context, l layout, path string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("loading %s: %w", path, err)
 	}
+	for _, name := range names {
+		err = wait.PollUntilContextCancel(ctx, imagePoll, true, func(ctx context.Context) (bool, error) {
+			return hasImage(ctx, l, name)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("loading %s: image %s was loaded, but the CRI does not have it: %w", path, name, err)
+		}
+	}
 	return names, nil
 }
+
+// imagePoll is the pause between two checks whether the CRI has an image, which it notices with a delay.
+const imagePoll = 50 * time.Millisecond
 
 // BesideProgram returns the paths of a file that was installed or built with this program: first that of an
 // installation, then that of a build.
@@ -88,7 +101,7 @@ func hasImage(ctx context.Context, l layout, name string) (there bool, err error
 		return queryErr
 	})
 	if err != nil {
-		return false, fmt.Errorf("asking the node for its sandbox image: %w", err)
+		return false, fmt.Errorf("asking the node for the image %s: %w", name, err)
 	}
 	return there, nil
 }

@@ -47,8 +47,7 @@ if [ -e ` + stateDir + `/loaded ]; then
 	"$1" node up
 else
 	"$1" node up --containerd "$2" --load "$3/pause.tar" --load "$3/demo.tar"
-	# The runtime knows an image a moment after it was loaded.
-	until "$1" image tag ` + firstImage + ` ` + secondImage + `; do sleep 1; done
+	"$1" image tag ` + firstImage + ` ` + secondImage + `
 	touch ` + stateDir + `/loaded
 	sync
 fi
