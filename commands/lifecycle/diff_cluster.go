@@ -25,12 +25,11 @@ func diffCluster(ctx context.Context, sess *session.Session, output string) erro
 		return err
 	}
 	if remote.Stale != "" {
-		at := "never"
-		if !remote.ListedAt.IsZero() {
-			at = remote.ListedAt.Local().Format(time.DateTime)
+		known := "it never sent any"
+		if !remote.AsOf.IsZero() {
+			known = "the watched pods are shown, as of " + remote.AsOf.Local().Format(time.DateTime)
 		}
-		sess.IO.Note("note: the API server did not return the pods: %s; the watched pods are shown, listed %s",
-			remote.Stale, at)
+		sess.IO.Note("note: the API server did not return the pods: %s; %s", remote.Stale, known)
 	}
 	locals, unreadable, err := localPods(ctx, sess)
 	if err != nil {

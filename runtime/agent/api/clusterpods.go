@@ -17,9 +17,9 @@ type ClusterPods struct {
 	Node string `json:"node"`
 	// Stale is why the API server did not return the pods; empty if it did. If not, Items are the copies of the watch.
 	Stale string `json:"stale,omitempty"`
-	// ListedAt is when the API server returned a list last.
-	ListedAt time.Time `json:"listedAt,omitzero"`
-	Items    []v1.Pod  `json:"items"`
+	// AsOf is the time of the pods: when the API server sent a list, or anything in the watch, last.
+	AsOf  time.Time `json:"asOf,omitzero"`
+	Items []v1.Pod  `json:"items"`
 	// Unsent are the uids, in the API, of the pods whose newest status the API may not have.
 	Unsent []types.UID `json:"unsent,omitempty"`
 	// MirrorHashes are the hashes of the manifests of pods of other sources, by the uids of these pods. A mirror pod

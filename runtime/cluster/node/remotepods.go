@@ -23,12 +23,12 @@ func (r *remotePods) Pods(ctx context.Context) *api.ClusterPods {
 	n := r.node
 	p := &api.ClusterPods{
 		APIVersion: model.APIVersion, Kind: "ClusterPods",
-		Node: n.NodeName, ListedAt: n.member.Now(), Items: []v1.Pod{},
+		Node: n.NodeName, AsOf: n.member.Now(), Items: []v1.Pod{},
 		Unsent: n.statuses.Summary().Unsent, MirrorHashes: n.mirrors.manifestHashes(),
 	}
 	list, err := r.list(ctx)
 	if err != nil {
-		p.Stale, p.ListedAt, list = quote.OneLine(err.Error()), n.source.ListedAt(), n.source.All()
+		p.Stale, p.AsOf, list = quote.OneLine(err.Error()), n.source.AsOf(), n.source.All()
 	}
 	for _, pod := range list {
 		p.Items = append(p.Items, *pod)

@@ -49,8 +49,9 @@ type Source struct {
 	// mu guards the following fields.
 	mu     sync.Mutex
 	copies *copies
-	// listedAt is when the pods were listed last.
-	listedAt time.Time
+	// listedAt is when the pods were listed last, and receivedAt when the API server sent a list, a change or a
+	// bookmark.
+	listedAt, receivedAt time.Time
 	// news holds a value if the copies have changed since the last update.
 	news chan struct{}
 }
@@ -177,6 +178,14 @@ func (s *Source) ListedAt() time.Time {
 	return s.listedAt
 }
 
+// AsOf returns the time of the copies: when the API server sent a list, a change or a bookmark last. It is zero before
+// the first list.
+func (s *Source) AsOf() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.receivedAt
+}
+
 // Run lists and watches the pods until the context ends. Changes that arrive while notify runs are reported together.
 // The watch delivers each change, so a request to read again is answered at once.
 func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
@@ -214,6 +223,7 @@ func (s *Source) update() sources.Update {
 func (s *Source) change(do func(*copies) (affected []types.UID)) {
 	s.mu.Lock()
 	affected := do(s.copies)
+	s.receivedAt = time.Now()
 	s.mu.Unlock()
 	sleep.Wake(s.news)
 	if s.settings.Changed == nil {

@@ -12,7 +12,10 @@ import (
 // store receives the results of the reflector.
 type store struct{ source *Source }
 
-var _ cache.ReflectorStore = store{}
+var (
+	_ cache.ReflectorStore         = store{}
+	_ cache.ResourceVersionUpdater = store{}
+)
 
 // Add adds a pod that is new.
 func (t store) Add(obj any) error { return t.Update(obj) }
@@ -55,6 +58,13 @@ func (t store) Replace(list []any, _ string) error {
 		t.source.settings.Listed()
 	}
 	return nil
+}
+
+// UpdateResourceVersion notes that the watch works. A bookmark, which has no pod, calls only this method.
+func (t store) UpdateResourceVersion(string) {
+	t.source.mu.Lock()
+	defer t.source.mu.Unlock()
+	t.source.receivedAt = time.Now()
 }
 
 // Resync does nothing, because there is no resync period.
