@@ -17,6 +17,8 @@ const (
 	idleTime = time.Minute
 	// fullSynced is the limit for the time from a restart of podctl until it knows the state of all pods.
 	fullSynced = time.Second
+	// fullPause is the time between two requests for the metrics after a restart.
+	fullPause = 20 * time.Millisecond
 )
 
 // full are the measurements of a full node.
@@ -96,7 +98,7 @@ func (m *measurement) restartFull(t *testing.T, f *full) {
 	t.Helper()
 	begun := time.Now()
 	program := m.begin()
-	until(t, func() string {
+	untilEvery(t, fullPause, func() string {
 		program.alive(t)
 		text, err := fetch(t.Context(), serverURL+"/api/v1/nodes/node/proxy/metrics", token)
 		if err != nil {

@@ -181,8 +181,14 @@ func (n *node) stopSandbox(t *testing.T, pod string) {
 	t.Fatalf("pod %s has no sandbox", pod)
 }
 
-// until calls asked until it returns an empty string.
+// until calls asked once per second until it returns an empty string.
 func until(t *testing.T, asked func() string) {
+	t.Helper()
+	untilEvery(t, time.Second, asked)
+}
+
+// untilEvery calls asked after each pause until it returns an empty string.
+func untilEvery(t *testing.T, pause time.Duration, asked func() string) {
 	t.Helper()
 	end := time.Now().Add(patience)
 	for {
@@ -193,7 +199,7 @@ func until(t *testing.T, asked func() string) {
 		if time.Now().After(end) {
 			t.Fatalf("after %s: %s", patience, missing)
 		}
-		time.Sleep(time.Second)
+		time.Sleep(pause)
 	}
 }
 
