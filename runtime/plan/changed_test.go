@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/spechash"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/model/modeltest"
 )
 
@@ -196,4 +198,63 @@ func TestReportedResources(t *testing.T) {
 			t.Errorf("%s: notes %q", name, p.Notes)
 		}
 	}
+}
+
+// TestFoundResources checks which resources a plan finds for a container without a record, and that it finds none for
+// others.
+func TestFoundResources(t *testing.T) {
+	const given = "{limits: {memory: 64Mi}, requests: {memory: 32Mi}}"
+	reported := func(pairs ...string) *v1.ResourceRequirements {
+		return &v1.ResourceRequirements{Limits: amounts(pairs...), Requests: amounts("cpu=2m")}
+	}
+	for name, c := range map[string]struct {
+		fields   string
+		change   func(w *modeltest.World)
+		reported *v1.ResourceRequirements
+		want     string
+	}{
+		"as in the manifest": {given, nil, reported("memory=64Mi"), "limits map[memory:64Mi] requests map[memory:32Mi]"},
+		"more than in the manifest": {
+			given, nil, reported("memory=64Mi", "cpu=1"), "stay",
+		},
+		"other than in the manifest": {
+			given, nil, reported("memory=48Mi"), "limits map[memory:48Mi] requests map[memory:32Mi]",
+		},
+		"not reported": {given, nil, nil, "none"},
+		"not reported, of a kubelet": {given, func(w *modeltest.World) {
+			w.Containers[0].SpecHash, w.Containers[0].Hash = "", "1234"
+		}, nil, "limits map[] requests map[]"},
+		"with a record": {given, func(w *modeltest.World) {
+			w.Memory.Actuated = &model.Actuated{Containers: map[string]v1.ResourceRequirements{"x": {}}}
+		}, reported("memory=48Mi"), "none"},
+		"applied by podctl": {given, func(w *modeltest.World) { w.Memory.Applied = w.Desired }, nil, "none"},
+		"exited":            {given, func(w *modeltest.World) { w.Containers[0].State = model.Exited }, reported("memory=64Mi"), "none"},
+		"gone":              {given, func(w *modeltest.World) { w.Containers = nil }, nil, "none"},
+	} {
+		w := web(t, "  containers: [{name: x, image: i:1, resources: "+c.fields+"}]\n", "x=Running")
+		w.Unrecorded, w.Containers[0].Resources = true, c.reported
+		if c.change != nil {
+			c.change(w)
+		}
+		found, ok := makePlan(w).Found["x"]
+		got := "none"
+		switch {
+		case ok && found == nil:
+			got = "stay"
+		case ok:
+			got = fmt.Sprintf("limits %v requests %v", textsOf(found.Limits), textsOf(found.Requests))
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// textsOf returns amounts as texts.
+func textsOf(list v1.ResourceList) map[v1.ResourceName]string {
+	texts := map[v1.ResourceName]string{}
+	for name, amount := range list {
+		texts[name] = amount.String()
+	}
+	return texts
 }

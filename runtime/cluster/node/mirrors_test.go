@@ -108,6 +108,36 @@ func TestMirrorNames(t *testing.T) {
 	}
 }
 
+// TestReportedStatus checks from which object of the API the status of a pod is taken.
+func TestReportedStatus(t *testing.T) {
+	stored := []*v1.Pod{pod("web-n1", "mirror", "digest"), pod("db", "own", ""), pod("other-n1", "plain", "")}
+	for _, p := range stored {
+		p.Status.Message = string(p.UID)
+	}
+	n := newMirrorNode(t, stored...)
+	for name, c := range map[string]struct {
+		pod, uid types.UID
+		owner    string
+		want     string
+	}{
+		"a pod of the API server":       {"db", "own", podspec.OwnerAPI, "own"},
+		"a recreated pod":               {"db", "new", podspec.OwnerAPI, ""},
+		"a pod with a mirror pod":       {"web", "static", "files", "mirror"},
+		"without a mirror pod":          {"none", "static", "files", ""},
+		"the name of an ordinary pod":   {"other", "static", "files", ""},
+		"the uid of a pod of the API":   {"none", "own", "files", ""},
+		"the API has only a mirror pod": {"web", "static", podspec.OwnerAPI, ""},
+	} {
+		meta := metav1.ObjectMeta{Namespace: "a", Name: string(c.pod), UID: c.uid}
+		desired := podspec.New(&v1.Pod{ObjectMeta: meta}, c.owner, c.uid)
+		desired.Owner = c.owner
+		got := n.mirrors.reported(desired)
+		if (got == nil) != (c.want == "") || got != nil && got.Message != c.want {
+			t.Errorf("%s: %+v, want the status of %q", name, got, c.want)
+		}
+	}
+}
+
 // TestRunsAlone checks after which passes no container of an earlier version runs.
 func TestRunsAlone(t *testing.T) {
 	d := podspectest.Desired(t, webFile)
