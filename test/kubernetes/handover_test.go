@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -79,12 +78,7 @@ func (c *cluster) testTakeOver(t *testing.T) {
 	h.keeps(t, "kubelet to podctl", h.toPodctl, changesByPodctl)
 	h.addPods(t, 2)
 	time.Sleep(young)
-	expected := changesByKubelet
-	if h.node.hasContainerd1(t) {
-		expected = maps.Clone(expected)
-		expected["condition PodResizeInProgress "] = "containerd 1 does not report resources, so the kubelet applies them again"
-	}
-	h.keeps(t, "podctl to kubelet", h.toKubelet, expected)
+	h.keeps(t, "podctl to kubelet", h.toKubelet, changesByKubelet)
 	h.keeps(t, "kubelet to podctl again", h.toPodctl, changesByPodctl)
 	h.restarts(t, 2)
 	h.removesOrphans(t)
@@ -107,6 +101,7 @@ var (
 		`/(static|hashed)-\d-\S+: (condition|start) `:   "a kubelet counts times of static pods from its start",
 		`/(static|hashed)-\d-\S+: app ready was `:       "a kubelet does not know that static pods were ready before",
 		`/(finished|failed)-\S+: ips was .*, is "\[\]"`: "a kubelet forgets the addresses of pods that have ended",
+		`-2: condition PodResizeInProgress `:            "a kubelet has no record of resources that podctl has applied",
 	}
 )
 
