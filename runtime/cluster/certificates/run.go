@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// lookEvery is how often the clock and the certificate are checked. retryAfter is the pause after a manager could not start.
+	// lookEvery is how often the clock and the certificate are checked. retryAfter is the pause after a manager could
+	// not start.
 	lookEvery  = time.Minute
 	retryAfter = 30 * time.Second
 	// setBy is the smallest difference that counts as a clock that was set, also by a machine that slept.
