@@ -37,6 +37,8 @@ type suite struct {
 	group, pattern string
 	// parallel is the number of specs that run at the same time.
 	parallel int
+	// flags are more flags of the tests.
+	flags []string
 }
 
 // newSuite reads the environment, and returns the selected specs as well.
@@ -217,12 +219,14 @@ func (s *suite) runSpecs(t *testing.T, chosen []spec) []outcome {
 		pattern, what = s.pattern, "specs outside of "+specsFile+" that match "+s.pattern
 	}
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "ginkgo"), "run", "--procs="+strconv.Itoa(s.parallel), "--no-color",
-		"--timeout=5h", "--focus="+pattern, "--output-dir="+s.report, "--json-report=report.json",
-		filepath.Join(s.bin, "e2e_node.test"), "--",
-		"--start-services=false", "--prepull-images=false", "--config-dir="+dir, "--bearer-token="+token, "--host="+serverURL,
-		"--node-name="+nodeName, "--container-runtime-endpoint=unix://"+containerdSocket,
-		"--image-service-endpoint=unix://"+containerdSocket)
+	args := []string{
+		"run", "--procs=" + strconv.Itoa(s.parallel), "--no-color", "--timeout=5h", "--focus=" + pattern,
+		"--output-dir=" + s.report, "--json-report=report.json", filepath.Join(s.bin, "e2e_node.test"), "--",
+		"--start-services=false", "--prepull-images=false", "--config-dir=" + dir, "--bearer-token=" + token,
+		"--host=" + serverURL, "--node-name=" + nodeName, "--container-runtime-endpoint=unix://" + containerdSocket,
+		"--image-service-endpoint=unix://" + containerdSocket,
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "ginkgo"), append(args, s.flags...)...)
 	cmd.Dir = dir
 	log, err := os.Create(filepath.Join(s.report, "log"))
 	if err != nil {
