@@ -355,7 +355,9 @@ func serve(t *testing.T, agent Agent, runtime Runtime, change ...func(*Settings,
 		NodeName: "node", Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Certificates: certificates(t),
 		Measures:     measures{}, Metrics: measures{},
-		Configuration: func() *kubeletconfig.KubeletConfiguration { return &kubeletconfig.KubeletConfiguration{MaxPods: 7} },
+		Configuration: func(context.Context) *kubeletconfig.KubeletConfiguration {
+			return &kubeletconfig.KubeletConfiguration{MaxPods: 7}
+		},
 	}
 	l := defaultLimits()
 	for _, c := range change {

@@ -60,7 +60,7 @@ type Settings struct {
 	Certificates Certificates
 	Protocol     Protocol
 	// Configuration returns the values of /configz. Their kind and version need not be set.
-	Configuration func() *kubeletconfig.KubeletConfiguration
+	Configuration func(context.Context) *kubeletconfig.KubeletConfiguration
 	// Measures and Metrics serve metrics and statistics.
 	Measures Measures
 	Metrics  Metrics

@@ -2,6 +2,7 @@ package kubeletapi
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -77,9 +78,9 @@ func runChecks(checks []check, excluded []string) (lines string, failed bool) {
 }
 
 // serveConfig serves the configuration of the node (kubelet: configz).
-func serveConfig(read func() *kubeletconfig.KubeletConfiguration) handler {
-	return func(w http.ResponseWriter, _ *http.Request) error {
-		values := read()
+func serveConfig(read func(context.Context) *kubeletconfig.KubeletConfiguration) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		values := read(r.Context())
 		if values == nil {
 			return refuse(http.StatusNotFound, "the configuration of the node is not known")
 		}

@@ -1,6 +1,7 @@
 package kubeletapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ func TestHealth(t *testing.T) {
 func TestConfig(t *testing.T) {
 	var values *kubeletconfig.KubeletConfiguration
 	s := serve(t, &pods{}, newRuntime(t), func(s *Settings, _ *limits) {
-		s.Configuration = func() *kubeletconfig.KubeletConfiguration { return values }
+		s.Configuration = func(context.Context) *kubeletconfig.KubeletConfiguration { return values }
 	})
 	if code, _ := s.do("GET", "/configz", ""); code != http.StatusNotFound {
 		t.Errorf("without values: %d", code)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net"
@@ -10,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podctl/podctl/podspec/podspectest"
@@ -132,13 +135,42 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestClusterDNS checks that /configz and the stored identity have the DNS of the cluster.
+// systemdRuntime is a runtime that uses the cgroup driver of systemd.
+type systemdRuntime struct {
+	runtimeapi.RuntimeServiceClient
+}
+
+// Version answers.
+func (systemdRuntime) Version(
+	context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption,
+) (*runtimeapi.VersionResponse, error) {
+	return &runtimeapi.VersionResponse{}, nil
+}
+
+// Status answers.
+func (systemdRuntime) Status(
+	context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption,
+) (*runtimeapi.StatusResponse, error) {
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{}}, nil
+}
+
+// RuntimeConfig returns the driver.
+func (systemdRuntime) RuntimeConfig(
+	context.Context, *runtimeapi.RuntimeConfigRequest, ...grpc.CallOption,
+) (*runtimeapi.RuntimeConfigResponse, error) {
+	return &runtimeapi.RuntimeConfigResponse{
+		Linux: &runtimeapi.LinuxRuntimeConfiguration{CgroupDriver: runtimeapi.CgroupDriver_SYSTEMD},
+	}, nil
+}
+
+// TestClusterDNS checks that /configz and the stored identity have the DNS of the cluster, and that /configz has the
+// cgroup driver although no pod was read yet.
 func TestClusterDNS(t *testing.T) {
 	layout := state.Layout{Root: filepath.Join(t.TempDir(), "state")}
 	if err := layout.Prepare(); err != nil {
 		t.Fatal(err)
 	}
-	client := &cri.Client{}
+	client := &cri.Client{RuntimeServiceClient: systemdRuntime{}}
 	host := observe.NewHost(client, layout, observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "m"} }})
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{
@@ -156,9 +188,9 @@ func TestClusterDNS(t *testing.T) {
 	if got := fmt.Sprintf("%v %s", seen.ClusterDNS, seen.ClusterDomain); got != want {
 		t.Errorf("another process sees %s", got)
 	}
-	c := n.configuration()
-	if got := fmt.Sprintf("%v %s", c.ClusterDNS, c.ClusterDomain); got != want {
-		t.Errorf("/configz has %s", got)
+	c := n.configuration(t.Context())
+	if got := fmt.Sprintf("%v %s", c.ClusterDNS, c.ClusterDomain); got != want || c.CgroupDriver != "systemd" {
+		t.Errorf("/configz has %s, driver %s", got, c.CgroupDriver)
 	}
 }
 

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
@@ -37,9 +38,12 @@ func completeSettings(s *daemon.ClusterSettings) error {
 	return nil
 }
 
-// configuration returns the configuration of the node in the terms of a kubelet, for programs that read /configz.
-func (n *node) configuration() *kubeletconfig.KubeletConfiguration {
-	client, hardware := n.member.Engine.Client, n.member.Engine.Host.Node()
+// configuration returns the configuration of the node in the terms of a kubelet, for programs that read /configz. The
+// runtime knows the cgroup driver. If it does not answer, the last known driver is shown.
+func (n *node) configuration(ctx context.Context) *kubeletconfig.KubeletConfiguration {
+	client, host := n.member.Engine.Client, n.member.Engine.Host
+	_, _ = host.RuntimeFacts(ctx)
+	hardware := host.Node()
 	c := &kubeletconfig.KubeletConfiguration{
 		ContainerRuntimeEndpoint: client.Endpoint.Address,
 		ImageServiceEndpoint:     client.ImageEndpoint.Address,
