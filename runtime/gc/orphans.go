@@ -33,9 +33,10 @@ type Orphan struct {
 	grace int64
 }
 
-// Find returns the orphans in the runtime. While a kubelet runs, there are none. It does not check whether the API
-// server still has the pods.
+// Find returns the orphans in the runtime, also with an error for some pods. While a kubelet uses the runtime, there are
+// none. It does not check whether the API server still has the pods.
 func (x Orphans) Find(ctx context.Context) ([]Orphan, error) {
+	x.host.Renew() // The kubelet may have started since the last search.
 	if x.host.CheckKubelet() != nil {
 		return nil, nil //nolint:nilerr // they are the kubelet's
 	}
@@ -44,16 +45,16 @@ func (x Orphans) Find(ctx context.Context) ([]Orphan, error) {
 		return nil, err
 	}
 	var found []Orphan
+	var errs []error
 	for _, uid := range slices.Sorted(maps.Keys(pods)) {
 		o, err := x.orphan(pods[uid])
 		if err != nil {
-			return nil, err
-		}
-		if o != nil {
+			errs = append(errs, err)
+		} else if o != nil {
 			found = append(found, *o)
 		}
 	}
-	return found, nil
+	return found, errors.Join(errs...)
 }
 
 // Adopt records an orphan as a pod of the API server whose deletion has begun. The agent then deletes it like any other

@@ -240,6 +240,7 @@ func (m *fakeRuntime) ContainerStatus(
 	}
 	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{
 		Id: r.GetContainerId(), State: m.containers[i].GetState(), LogPath: m.logs[r.GetContainerId()],
+		Labels: m.containers[i].GetLabels(),
 	}}, m.err
 }
 

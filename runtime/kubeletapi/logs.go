@@ -8,10 +8,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cri"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/logfile"
 )
 
@@ -51,7 +53,7 @@ func (l *logReader) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	out.flush()
-	if err := l.writeLog(ctx, run, options, out); err != nil && ctx.Err() == nil {
+	if err := l.writeLog(ctx, pod.Pod.UID, run, options, out); err != nil && ctx.Err() == nil {
 		io.WriteString(out, err.Error()) //nolint:errcheck // the client is gone
 	}
 	return nil
@@ -66,11 +68,14 @@ func (l *logReader) withStatus(ctx context.Context, pod *podspec.Desired) (*v1.P
 	return shown[0], nil
 }
 
-// writeLog writes the selected part of a log.
-func (l *logReader) writeLog(ctx context.Context, run string, options *v1.PodLogOptions, out io.Writer) error {
+// writeLog writes the selected part of a log. The run may come from a status that other clients can write, so it must be
+// one of the pod.
+func (l *logReader) writeLog(
+	ctx context.Context, pod types.UID, run string, options *v1.PodLogOptions, out io.Writer,
+) error {
 	id := idOf(run)
 	reply, err := l.finder.runtime.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
-	if err != nil || reply.GetStatus() == nil {
+	if err != nil || reply.GetStatus().GetLabels()[criconfig.LabelPodUID] != string(pod) {
 		return errors.New("unable to retrieve container logs for " + run)
 	}
 	var stdout, stderr io.Writer

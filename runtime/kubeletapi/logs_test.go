@@ -285,6 +285,15 @@ func TestStaticNames(t *testing.T) {
 	s.expect("GET", "/containerLogs/ns/web-other/app", http.StatusNotFound, `pod "web-other" does not exist`)
 }
 
+// TestForeignRun checks that a status that names a container of another pod does not give access to its log.
+func TestForeignRun(t *testing.T) {
+	d, other := pod("ns", "web", "u1", "", v1.Container{Name: "app"}), pod("ns", "other", "u2", "", v1.Container{Name: "app"})
+	m := newRuntime(t)
+	m.run(other, "app", "c2", logFile(t, map[string]string{"0.log": line(0, "stdout", "hello")}))
+	s := serve(t, &pods{shown: []*podspec.Desired{d}, status: map[types.UID]v1.PodStatus{"u1": running("app", "c2")}}, m)
+	s.expect("GET", "/containerLogs/ns/web/app", http.StatusOK, "unable to retrieve container logs for containerd://c2")
+}
+
 // FuzzLogQuery checks that no query makes the decoder panic, and that a decoded one is valid.
 func FuzzLogQuery(f *testing.F) {
 	f.Add("follow=true&tailLines=3&sinceTime=2026-05-04T12:00:01Z&limitBytes=4&stream=All")

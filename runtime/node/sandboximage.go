@@ -63,7 +63,7 @@ func loadArchive(ctx context.Context, l layout, path string) ([]string, error) {
 			return hasImage(ctx, l, name)
 		})
 		if err != nil {
-			return nil, fmt.Errorf("loading %s: image %s was loaded, but the CRI does not have it: %w", path, name, err)
+			return nil, fmt.Errorf("loading %s: waiting until the CRI has the loaded image %s: %w", path, name, err)
 		}
 	}
 	return names, nil

@@ -125,8 +125,10 @@ type Member struct {
 	Eviction eviction.Config
 	// Sources are the paths and URLs of the other sources.
 	Sources []string
-	Version string
-	Now     func() time.Time
+	// AllowKubelet is set if a kubelet may use the same runtime.
+	AllowKubelet bool
+	Version      string
+	Now          func() time.Time
 	Log     *slog.Logger
 }
 
@@ -172,7 +174,7 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	}
 	m := &Member{
 		Engine: d.engine, Layout: d.Layout, Devices: d.devices, Eviction: d.Eviction, Version: d.Version,
-		Now: d.Now, Log: d.Log,
+		AllowKubelet: d.AllowKubelet, Now: d.Now, Log: d.Log,
 	}
 	for _, s := range d.Sources {
 		m.Sources = append(m.Sources, s.Name())

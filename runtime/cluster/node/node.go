@@ -246,7 +246,9 @@ func (n *node) Run(ctx context.Context, a *agent.Agent) error {
 	parts.Go(func() { n.mirrors.manager.Run(ctx) })
 	parts.Go(func() { n.runCollections(ctx, a) })
 	parts.Go(func() { n.certificates.run(ctx) })
-	parts.Go(func() { newOrphans(n, a).run(ctx) })
+	if !n.member.AllowKubelet {
+		parts.Go(func() { newOrphans(n, a).run(ctx) })
+	}
 	parts.Go(func() { servePodResources(ctx, n, a) })
 	return n.ports.serve(ctx, server)
 }

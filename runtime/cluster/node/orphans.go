@@ -26,6 +26,8 @@ type orphans struct {
 
 	agent   orphanAgent
 	garbage orphanStore
+	// begun is the start of the agent.
+	begun time.Time
 	// object returns the Node; nil if it is unknown.
 	object   func() *v1.Node
 	failures apierror.Once
@@ -46,7 +48,7 @@ type orphanStore interface {
 
 func newOrphans(n *node, a *agent.Agent) *orphans {
 	return &orphans{
-		node: n, agent: a, garbage: gc.Orphans{Collector: n.member.Engine.Garbage},
+		node: n, agent: a, garbage: gc.Orphans{Collector: n.member.Engine.Garbage}, begun: n.member.Now(),
 		object: func() *v1.Node { return newest(&n.manager) },
 	}
 }
@@ -73,22 +75,44 @@ func (o *orphans) sourcesRead(ctx context.Context) (bool, error) {
 // end records that the deletion of all orphans has begun.
 func (o *orphans) end(ctx context.Context) error {
 	found, err := o.garbage.Find(ctx)
-	if err != nil || len(found) == 0 {
-		return err
+	errs := []error{err}
+	if found, err = o.unwanted(ctx, found); len(found) == 0 {
+		return errors.Join(append(errs, err)...)
 	}
-	wanted, err := o.wanted(ctx)
+	wanted, err := o.listed(ctx)
 	if err != nil {
-		return err
+		return errors.Join(append(errs, err)...)
 	}
-	object := o.object()
-	var errs []error
 	for _, one := range found {
-		// A pod that is older than the Node may be one of another cluster, whose kubelet had this directory before.
-		if !wanted[one.Pod.UID] && object != nil && one.Began.After(object.CreationTimestamp.Time) {
+		if !wanted[one.Pod.UID] {
 			errs = append(errs, o.adopt(ctx, one))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// unwanted returns the orphans that no source wants, as far as the agent knows. A pod that is older than the Node may be
+// one of another cluster, whose kubelet had this directory before. A pod that is younger than the agent is one of a
+// kubelet that runs beside it.
+func (o *orphans) unwanted(ctx context.Context, found []gc.Orphan) (unwanted []gc.Orphan, err error) {
+	object := o.object()
+	if len(found) == 0 || object == nil {
+		return nil, nil
+	}
+	shown, err := o.agent.Shown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted := uidsOf(o.source.All())
+	for _, d := range shown {
+		wanted[d.Pod.UID] = true
+	}
+	for _, one := range found {
+		if !wanted[one.Pod.UID] && one.Began.After(object.CreationTimestamp.Time) && one.Began.Before(o.begun) {
+			unwanted = append(unwanted, one)
+		}
+	}
+	return unwanted, nil
 }
 
 // adopt records that the deletion of an orphan has begun, unless it is needed again.
@@ -106,26 +130,23 @@ func (o *orphans) adopt(ctx context.Context, one gc.Orphan) error {
 	return nil
 }
 
-// wanted returns the pods of all sources, also those that have ended. The watched copies may be old, so the API server
-// must confirm that this is the same cluster, and list its pods again.
-func (o *orphans) wanted(ctx context.Context) (map[types.UID]bool, error) {
+// listed returns the pods of the API server, also those that have ended. The watched copies may be old, so the API server
+// must list its pods again, and confirm before and after that this is the same cluster.
+func (o *orphans) listed(ctx context.Context) (map[types.UID]bool, error) {
 	if err := o.guard.Confirm(ctx); err != nil {
 		return nil, err
 	}
 	listed, err := o.source.List(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = o.guard.Confirm(ctx)
 	}
-	shown, err := o.agent.Shown(ctx)
-	if err != nil {
-		return nil, err
+	return uidsOf(listed), err
+}
+
+func uidsOf(pods []*v1.Pod) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for _, pod := range pods {
+		uids[pod.UID] = true
 	}
-	wanted := map[types.UID]bool{}
-	for _, pod := range append(listed, o.source.All()...) {
-		wanted[pod.UID] = true
-	}
-	for _, d := range shown {
-		wanted[d.Pod.UID] = true
-	}
-	return wanted, nil
+	return uids
 }

@@ -110,7 +110,10 @@ func inOrphanage(t *testing.T, answer func(w http.ResponseWriter, r *http.Reques
 			Name: podspec.OwnerAPI, Client: client.Core, Node: "n1", Load: load.FromAPI, Log: log,
 			Known: func(types.UID) bool { return false },
 		})
-		o.orphans = &orphans{node: n, agent: o.orphanage, garbage: o.orphanage, object: func() *v1.Node { return o.object }}
+		o.orphans = &orphans{
+			node: n, agent: o.orphanage, garbage: o.orphanage, begun: began.Add(2 * time.Second),
+			object: func() *v1.Node { return o.object },
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{}, 2)
 		go func() {
@@ -142,7 +145,7 @@ func TestOrphans(t *testing.T) {
 			t.Errorf("adopted %q, read %v", got, o.deleted)
 		}
 		o.found, o.adopted = nil, nil
-		later := gc.Orphan{Pod: model.PodRef{Name: "later", UID: "u-later"}, Began: time.Now()}
+		later := gc.Orphan{Pod: model.PodRef{Name: "later", UID: "u-later"}, Began: o.orphans.begun.Add(-1)}
 		o.after(5 * time.Second)
 		o.found = append(o.found, later)
 		if got := o.after(time.Minute); got != "later" {
@@ -169,18 +172,20 @@ func TestNoOrphans(t *testing.T) {
 		answer func(w http.ResponseWriter, r *http.Request) bool
 		before func(*orphanTest)
 	}{
-		"a pod that the API server has":   {stored: pod("web", "u-gone", "")},
-		"a pod that has ended":            {stored: ended},
-		"a pod that is not accepted":      {stored: unusable("web", "u-gone")},
-		"the uid of a pod of the agent":   {before: func(o *orphanTest) { o.shown = []*podspec.Desired{podspec.New(pod("f", "u-gone", ""), "", "")} }},
-		"a file is not read":              {before: func(o *orphanTest) { o.read = false }},
-		"the Node is not registered":      {before: func(o *orphanTest) { o.object = nil }},
-		"the Node is younger":             {before: func(o *orphanTest) { o.object.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour)) }},
-		"the pods are not listed":         {answer: list(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)},
-		"a part of the list":              {answer: list(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[`)},
-		"no list":                         {answer: list(`{}`)},
-		"another cluster":                 {answer: otherCluster, before: recordCluster},
-		"it is needed when it is adopted": {before: func(o *orphanTest) { o.failure = gc.ErrNeeded }},
+		"a pod that the API server has":          {stored: pod("web", "u-gone", "")},
+		"a pod that has ended":                   {stored: ended},
+		"a pod that is not accepted":             {stored: unusable("web", "u-gone")},
+		"the uid of a pod of the agent":          {before: func(o *orphanTest) { o.shown = []*podspec.Desired{podspec.New(pod("f", "u-gone", ""), "", "")} }},
+		"a file is not read":                     {before: func(o *orphanTest) { o.read = false }},
+		"the Node is not registered":             {before: func(o *orphanTest) { o.object = nil }},
+		"the Node is younger":                    {before: func(o *orphanTest) { o.object.CreationTimestamp = metav1.NewTime(time.Now().Add(time.Hour)) }},
+		"a kubelet has started it beside podctl": {before: func(o *orphanTest) { o.found[0].Began = o.orphans.begun }},
+		"one page of the list":                   {answer: list(`{"kind":"PodList","apiVersion":"v1","metadata":{"continue":"x"},"items":[]}`)},
+		"the pods are not listed":                {answer: list(`{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}`)},
+		"a part of the list":                     {answer: list(`{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9"},"items":[`)},
+		"no list":                                {answer: list(`{}`)},
+		"another cluster":                        {answer: otherCluster, before: recordCluster},
+		"it is needed when it is adopted":        {before: func(o *orphanTest) { o.failure = gc.ErrNeeded }},
 	} {
 		var stored []*v1.Pod
 		if c.stored != nil {

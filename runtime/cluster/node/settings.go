@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"time"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -38,11 +39,17 @@ func completeSettings(s *daemon.ClusterSettings) error {
 	return nil
 }
 
+// driverTimeout is how long /configz waits for the runtime.
+const driverTimeout = 2 * time.Second
+
 // configuration returns the configuration of the node in the terms of a kubelet, for programs that read /configz. The
-// runtime knows the cgroup driver. If it does not answer, the last known driver is shown.
+// runtime knows the cgroup driver. If it does not answer soon, the last known driver is shown; cgroupfs before the first
+// answer.
 func (n *node) configuration(ctx context.Context) *kubeletconfig.KubeletConfiguration {
 	client, host := n.member.Engine.Client, n.member.Engine.Host
-	_, _ = host.RuntimeFacts(ctx)
+	asking, cancel := context.WithTimeout(ctx, driverTimeout)
+	defer cancel()
+	_, _ = host.RuntimeFacts(asking)
 	hardware := host.Node()
 	c := &kubeletconfig.KubeletConfiguration{
 		ContainerRuntimeEndpoint: client.Endpoint.Address,
