@@ -267,7 +267,8 @@ func lettersOnly(r rune) rune {
 //nolint:gochecknoglobals // each is compiled once, when it is needed
 var (
 	plainValue = expression(`^(?i:true|false|null|none|auto|default|enabled|disabled|localhost|[0-9]{1,5}|` +
-		`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?)?(?:Z|[-+][0-9]{2}:?[0-9]{2})?)$`)
+		`[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,9})?)?` +
+		`(?:Z|[-+][0-9]{2}:?[0-9]{2})?)$`)
 	plainWords = expression(`^(?:[-._/:]+|\b(?:[a-z]{1,20}|[0-9]{1,5}|[a-z0-9]{1,7})\b)*$`)
 	pemMarks   = expression(`-----(?:BEGIN|END)[^-]*-----`)
 )

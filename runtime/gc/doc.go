@@ -2,8 +2,9 @@
 // claims.
 //
 // The input is the state of the runtime and the disk. The result is a list of Garbage. Each piece is checked again
-// under its pod's lock before it is removed. The package never changes objects without a mark of podctl.
+// under its pod's lock before it is removed. Apart from orphans, the package never changes objects without a mark of
+// podctl.
 //
-// It also finds the pods that a kubelet has left, and records that their deletion has begun (Orphans). The agent
-// of a node deletes them.
+// Orphans are pods that a kubelet has left. The package records that their deletion has begun, and the agent of a
+// node deletes them.
 package gc

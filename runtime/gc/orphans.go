@@ -33,8 +33,8 @@ type Orphan struct {
 	grace int64
 }
 
-// Find returns the orphans in the runtime, also with an error for some pods. While a kubelet uses the runtime, there are
-// none. It does not check whether the API server still has the pods.
+// Find returns the orphans in the runtime, also with an error for some pods. While a kubelet uses the runtime, there
+// are none. It does not check whether the API server still has the pods.
 func (x Orphans) Find(ctx context.Context) ([]Orphan, error) {
 	x.host.Renew() // The kubelet may have started since the last search.
 	if x.host.CheckKubelet() != nil {

@@ -68,8 +68,8 @@ func (l *logReader) withStatus(ctx context.Context, pod *podspec.Desired) (*v1.P
 	return shown[0], nil
 }
 
-// writeLog writes the selected part of a log. The run may come from a status that other clients can write, so it must be
-// one of the pod.
+// writeLog writes the selected part of a log. The run may come from a status that other clients can write, so it must
+// be one of the pod.
 func (l *logReader) writeLog(
 	ctx context.Context, pod types.UID, run string, options *v1.PodLogOptions, out io.Writer,
 ) error {

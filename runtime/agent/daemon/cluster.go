@@ -129,7 +129,7 @@ type Member struct {
 	AllowKubelet bool
 	Version      string
 	Now          func() time.Time
-	Log     *slog.Logger
+	Log          *slog.Logger
 }
 
 // Cluster makes an agent a node of a cluster.

@@ -91,8 +91,8 @@ func (o *orphans) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// unwanted returns the orphans that no source wants, as far as the agent knows. A pod that is older than the Node may be
-// one of another cluster, whose kubelet had this directory before. A pod that is younger than the agent is one of a
+// unwanted returns the orphans that no source wants, as far as the agent knows. A pod that is older than the Node may
+// be one of another cluster, whose kubelet had this directory before. A pod that is younger than the agent is one of a
 // kubelet that runs beside it.
 func (o *orphans) unwanted(ctx context.Context, found []gc.Orphan) (unwanted []gc.Orphan, err error) {
 	object := o.object()
@@ -130,8 +130,8 @@ func (o *orphans) adopt(ctx context.Context, one gc.Orphan) error {
 	return nil
 }
 
-// listed returns the pods of the API server, also those that have ended. The watched copies may be old, so the API server
-// must list its pods again, and confirm before and after that this is the same cluster.
+// listed returns the pods of the API server, also those that have ended. The watched copies may be old, so the API
+// server must list its pods again, and confirm before and after that this is the same cluster.
 func (o *orphans) listed(ctx context.Context) (map[types.UID]bool, error) {
 	if err := o.guard.Confirm(ctx); err != nil {
 		return nil, err

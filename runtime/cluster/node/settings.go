@@ -43,8 +43,8 @@ func completeSettings(s *daemon.ClusterSettings) error {
 const driverTimeout = 2 * time.Second
 
 // configuration returns the configuration of the node in the terms of a kubelet, for programs that read /configz. The
-// runtime knows the cgroup driver. If it does not answer soon, the last known driver is shown; cgroupfs before the first
-// answer.
+// runtime knows the cgroup driver. If it does not answer soon, the last known driver is shown, or cgroupfs before its
+// first answer.
 func (n *node) configuration(ctx context.Context) *kubeletconfig.KubeletConfiguration {
 	client, host := n.member.Engine.Client, n.member.Engine.Host
 	asking, cancel := context.WithTimeout(ctx, driverTimeout)
