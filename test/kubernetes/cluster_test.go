@@ -40,7 +40,7 @@ type cluster struct {
 }
 
 // restartable has the programs that a test may start again.
-type restartable struct{ containerd, etcd, server, controllers, agent *process }
+type restartable struct{ containerd, etcd, server, controllers, scheduler, agent *process }
 
 // auditPolicy records all answers without their bodies.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -159,7 +159,14 @@ func (c *cluster) startControlPlane(t *testing.T, frontProxy string) {
 	}
 	c.startServers(t)
 	c.startControllers(t)
-	c.program("kube-scheduler", "--kubeconfig="+c.kubeconfig(t, clusterURL, "scheduler", "system:kube-scheduler"),
+	c.startScheduler(t)
+}
+
+// startScheduler starts the scheduler.
+func (c *cluster) startScheduler(t *testing.T) {
+	t.Helper()
+	c.scheduler = c.program("kube-scheduler",
+		"--kubeconfig="+c.kubeconfig(t, clusterURL, "scheduler", "system:kube-scheduler"),
 		"--leader-elect=false", "--bind-address=127.0.0.1")
 }
 

@@ -149,6 +149,11 @@ func (w *week) hour(t *testing.T) {
 		t.Errorf("the agent has ended: %v", w.agent.err)
 		w.startAgent(t)
 	}
+	if !w.scheduler.runs() {
+		// It ends by itself when an outage has left wrong pods in its cache.
+		w.note("scheduler started again")
+		w.startScheduler(t)
+	}
 }
 
 // weekEvent is something that happens. run returns what ends it, or nil.
