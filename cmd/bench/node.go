@@ -162,13 +162,12 @@ type shape struct {
 //go:embed pod.yaml
 var podManifest string
 
-var podTemplate = template.Must(template.New("pod").Parse(podManifest))
-
 func (s shape) manifest(name string) string {
 	var text strings.Builder
-	err := podTemplate.Execute(&text, map[string]any{
-		"name": name, "image": demoImage, "prefix": regularPrefix, "grace": graceSeconds, "host": s.host, "inits": s.inits,
-		"sleep": s.sleep, "containers": s.containers, "last": s.containers - 1, "mark": s.mark, "probed": s.probed,
+	err := template.Must(template.New("pod").Parse(podManifest)).Execute(&text, map[string]any{
+		"name": name, "image": demoImage, "prefix": regularPrefix, "grace": graceSeconds, "host": s.host,
+		"inits": s.inits, "sleep": s.sleep, "containers": s.containers, "last": s.containers - 1, "mark": s.mark,
+		"probed": s.probed,
 	})
 	if err != nil {
 		panic(err) // The template has only these fields.

@@ -101,16 +101,16 @@ func (list nodeAgents) workloads() (workloads []workload) {
 	}{
 		{about(10, "death", "from the end of a container's process until the runtime has created the next container",
 			Target{Unit: inMilliseconds, Limit: 50}), (*nodeAgent).dying},
-		{about(10, "edit-1-of-4", "an edit of one container of four in the file of a running pod, until the replacement runs",
-			times(kubeletName, 0.5)), (*nodeAgent).editing},
+		{about(10, "edit-1-of-4", "an edit of one container of four in the file of a running pod, "+
+			"until the replacement runs", times(kubeletName, 0.5)), (*nodeAgent).editing},
 		{about(10, "new-1", "a new file of a pod with one container, until it runs",
 			times(kubeletName, 1)), changing(one, "new")},
 		{about(10, "new-init-3", "a new file of a pod with three init containers, then one, until it runs",
 			times(kubeletName, 0.3)), changing(shape{inits: 3, containers: 1}, "inits")},
 		{about(3, "new-50", "fifty files of pods with one container at once, until all run",
 			times(kubeletName, 0.8)), changing(one, podNames("many", 50)...)},
-		{about(5, fmt.Sprint("restart-", idlePods), fmt.Sprintf("the agent or the kubelet is killed and started with %d "+
-			"running pods, until it reports all of them; no container restarts", idlePods),
+		{about(5, fmt.Sprint("restart-", idlePods), fmt.Sprintf("the agent or the kubelet is killed and started with "+
+			"%d running pods, until it reports all of them; no container restarts", idlePods),
 			Target{Unit: inMilliseconds, Limit: 1000}), (*nodeAgent).restarting},
 	} {
 		reaction.begin = func(context.Context) (contenders []contender, _ error) {
