@@ -29,7 +29,6 @@ mkdir -p /opt/node/manifests ` + containerdDir + `
 cp /mnt/share/files/* /opt/node
 chmod 600 /opt/node/kubeconfig
 cp -r /mnt/share/containerd/* ` + containerdDir + `
-mv /opt/node/first.yaml /opt/node/manifests
 systemd-run --unit=runtime --property=Delegate=yes --property=KillMode=process --setenv=PATH="/opt/node:$PATH:/usr/sbin" \
 	/opt/node/containerd --config ` + containerdDir + `/config.toml
 until [ -S ` + containerdSocket + ` ]; do sleep 1; done
@@ -44,15 +43,6 @@ makeIPTablesUtilChains: false
 evictionHard: {memory.available: 250Mi, nodefs.available: 1%, nodefs.inodesFree: 1%}
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
-`
-
-// vmFirstPod is a static pod of the node. Without a pod, podctl has not read the driver for its /configz.
-const vmFirstPod = `apiVersion: v1
-kind: Pod
-metadata: {name: first}
-spec:
-  hostNetwork: true
-  containers: [{name: pause, image: %q}]
 `
 
 // vmPrograms are the programs that become the node, and their arguments.
@@ -187,7 +177,6 @@ func (m *vm) startRuntime(t *testing.T, images *registry) {
 	for name, text := range map[string]string{
 		"files/kubeconfig":                          read(t, filepath.Join(m.share, "kubeconfig")),
 		"files/kubelet.yaml":                        vmKubeletConfig,
-		"files/first.yaml":                          fmt.Sprintf(vmFirstPod, pause),
 		"containerd/config.toml":                    fmt.Sprintf(containerdConfig, containerdDir, containerdSocket, pause, false, true),
 		"containerd/registries/_default/hosts.toml": fmt.Sprintf(pullsConfig, vmHost+":"+port),
 		"containerd/net.d/10-pods.conflist":         networkConfig,
