@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -309,11 +310,19 @@ func TestExpired(t *testing.T) {
 // TestExpiredWhilePending checks that a certificate that expires while the request for the next one is pending is
 // replaced with the credentials for the bootstrap at once.
 func TestExpiredWhilePending(t *testing.T) {
+	var mu sync.Mutex
 	var with []bool
+	sent := func() []bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(with)
+	}
 	inLab(t, func(s *Settings) {
 		config := s.Config
 		s.Config = func(current *tls.Certificate) (*rest.Config, error) {
+			mu.Lock()
 			with = append(with, current != nil)
+			mu.Unlock()
 			return config(current)
 		}
 	}, func(t *testing.T, l *lab) {
@@ -321,12 +330,12 @@ func TestExpiredWhilePending(t *testing.T) {
 		time.Sleep(time.Second)
 		l.signer.set(func() { l.signer.decide = nil })
 		time.Sleep(time.Until(l.Current().Leaf.NotAfter))
-		l.check("system:node:n csr-" + strconv.Itoa(len(with)))
-		requests := len(with)
+		l.check("system:node:n csr-" + strconv.Itoa(len(sent())))
+		requests := len(sent())
 		time.Sleep(time.Second)
 		l.check("system:node:n csr-" + strconv.Itoa(requests+1))
-		if l.Current() != nil || len(with) != requests+1 || !with[requests-1] || with[requests] {
-			t.Errorf("%v, requests with a certificate: %v", l.Current(), with)
+		if all := sent(); l.Current() != nil || len(all) != requests+1 || !all[requests-1] || all[requests] {
+			t.Errorf("%v, requests with a certificate: %v", l.Current(), all)
 		}
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
 		l.signer.Answer(l.signer.answer)
