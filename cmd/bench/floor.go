@@ -162,8 +162,11 @@ func (f *floor) crictl(p program) contender {
 		run: func(ctx context.Context) (sum sample, err error) {
 			// crictl adds its time to the sum, and returns the id that it prints.
 			crictl := func(args ...string) string {
+				if err != nil {
+					return ""
+				}
 				s, id, failed := p.run(ctx, append([]string{"--runtime-endpoint", f.endpoint()}, args...)...)
-				sum.wall, sum.cpu, err = sum.wall+s.wall, sum.cpu+s.cpu, errors.Join(err, failed)
+				sum.wall, sum.cpu, err = sum.wall+s.wall, sum.cpu+s.cpu, failed
 				return strings.TrimSpace(id)
 			}
 			sandbox, err := f.writeMessage("sandbox.json", f.sandbox)
