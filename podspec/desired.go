@@ -109,6 +109,13 @@ func New(pod *v1.Pod, source string, written types.UID) *Desired {
 	}
 }
 
+// NewFromCluster returns a pod of the API server. The pod must not change any more.
+func NewFromCluster(pod *v1.Pod) *Desired {
+	d := New(pod, OwnerAPI, pod.UID)
+	d.Owner = OwnerAPI
+	return d
+}
+
 // WithPod returns another pod with the same objects, source and key for digests.
 func (d *Desired) WithPod(pod *v1.Pod) *Desired {
 	other := New(pod, d.Source, "")

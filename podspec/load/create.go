@@ -56,9 +56,7 @@ func FromAPI(pod *v1.Pod) (*podspec.Desired, error) {
 	if err := checkFromAPI(&kept); err != nil {
 		return nil, fmt.Errorf("pod %s of the API server: %w", quote.Value(pod.Namespace+"/"+pod.Name), err)
 	}
-	d := podspec.New(&kept, podspec.OwnerAPI, kept.UID)
-	d.Owner = podspec.OwnerAPI
-	return d, nil
+	return podspec.NewFromCluster(&kept), nil
 }
 
 // checkFromAPI checks the size of a pod, and the names that become parts of paths and identify steps of a plan.

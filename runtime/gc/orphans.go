@@ -36,7 +36,7 @@ type Orphan struct {
 // Find returns the orphans in the runtime, also with an error for some pods. While a kubelet uses the runtime, there
 // are none. It does not check whether the API server still has the pods.
 func (x Orphans) Find(ctx context.Context) ([]Orphan, error) {
-	x.host.Renew() // The kubelet may have started since the last search.
+	x.host.ForgetKubelet() // It may have started since the last search.
 	if x.host.CheckKubelet() != nil {
 		return nil, nil //nolint:nilerr // they are the kubelet's
 	}
@@ -146,11 +146,10 @@ func graceOf(c *runtimeapi.Container) int64 {
 // records give their hooks and grace periods.
 func (o *Orphan) record(endpoint string, now time.Time) *state.Checkpoint {
 	ref := o.Pod
-	desired := podspec.New(&v1.Pod{
+	desired := podspec.NewFromCluster(&v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name, UID: ref.UID},
 		Spec:       v1.PodSpec{RestartPolicy: v1.RestartPolicyNever},
-	}, podspec.OwnerAPI, ref.UID)
-	desired.Owner = podspec.OwnerAPI
+	})
 	return &state.Checkpoint{
 		Endpoint: endpoint, Source: desired.Source, AppliedAt: now,
 		Memory: model.Memory{

@@ -270,12 +270,16 @@ func (h *Host) CheckKubelet() error {
 	h.mu.Unlock()
 	err := kubelet()
 	if err != nil {
-		// The kubelet may be stopped at any moment.
-		h.mu.Lock()
-		h.kubelet = sync.OnceValue(h.from.Kubelet)
-		h.mu.Unlock()
+		h.ForgetKubelet() // It may be stopped at any moment.
 	}
 	return err
+}
+
+// ForgetKubelet makes the next CheckKubelet look for a kubelet again.
+func (h *Host) ForgetKubelet() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kubelet = sync.OnceValue(h.from.Kubelet)
 }
 
 func findKubelet(endpoint string) error {

@@ -26,9 +26,7 @@ func (s servedPods) Shown(ctx context.Context) ([]*podspec.Desired, error) {
 		return nil, err
 	}
 	for _, pod := range s.finished() {
-		d := podspec.New(pod, podspec.OwnerAPI, pod.UID)
-		d.Owner = podspec.OwnerAPI
-		shown = append(shown, d)
+		shown = append(shown, podspec.NewFromCluster(pod))
 	}
 	return shown, nil
 }
