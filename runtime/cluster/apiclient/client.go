@@ -2,6 +2,7 @@ package apiclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -11,6 +12,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -88,7 +90,8 @@ type Object[T any] interface {
 	runtime.Object
 }
 
-// Do makes a request and returns the object of the response. A response with another type is an error.
+// Do makes a request and returns the object of the response. A response with another type, and a list with only a part
+// of its objects, which no request asks for, are errors.
 func Do[T any, P Object[T]](ctx context.Context, r *rest.Request) (*T, error) {
 	answer, err := r.Do(ctx).Get()
 	if err != nil {
@@ -97,6 +100,9 @@ func Do[T any, P Object[T]](ctx context.Context, r *rest.Request) (*T, error) {
 	found, is := answer.(P)
 	if !is {
 		return nil, fmt.Errorf("the API server answers with %T instead of %T", answer, found)
+	}
+	if list, is := answer.(metav1.ListInterface); is && list.GetContinue() != "" {
+		return nil, errors.New("the API server answers with a part of a list")
 	}
 	return found, nil
 }

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -99,9 +98,6 @@ func (s *Source) List(ctx context.Context) ([]*v1.Pod, error) {
 	request := s.settings.Client.Get().Resource("pods").
 		Param("fieldSelector", fields.OneTermEqualSelector("spec.nodeName", s.settings.Node).String())
 	list, err := apiclient.Do[v1.PodList](ctx, request)
-	if err == nil && list.Continue != "" {
-		err = errors.New("the API server returned only a part of the pods")
-	}
 	if err != nil {
 		return nil, err
 	}
