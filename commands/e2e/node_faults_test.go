@@ -70,8 +70,8 @@ func TestNodeFaults(t *testing.T) {
 	}
 	defer f.close()
 	f.flags = append(f.flags, "--request-timeout", "1s")
-	f.raw = f.answer
-	f.cluster.server.Stored = f.history.stored
+	f.answerWith(f.answer)
+	f.cluster.server.OnStored(f.history.stored)
 	defer func() {
 		if t.Failed() {
 			last := func(all []string) string { return strings.Join(all[max(0, len(all)-200):], "\n") }

@@ -42,7 +42,7 @@ func TestHostileObjects(t *testing.T) {
 	for _, table := range []map[string]hostilePod{hostileNames(), hostileKeys(), hostilePaths(), hostileNumbers()} {
 		maps.Copy(l.rows, table)
 	}
-	l.raw = l.answer
+	l.answerWith(l.answer)
 	const login = "env: [{name: A, valueFrom: {secretKeyRef: {name: login, key: password}}}]"
 	good := hostilePod{yaml: inContainer(login, "")}.pod(t, "good")
 	good.UID, good.Spec.Containers[0].Name = goodUID, "healthy"

@@ -26,12 +26,12 @@ func TestNodeLeave(t *testing.T) {
 	defer l.close()
 	var node atomic.Bool // the credentials are those of a node
 	node.Store(true)
-	l.raw = func(r *http.Request) http.HandlerFunc {
+	l.answerWith(func(r *http.Request) http.HandlerFunc {
 		if node.Load() && r.Method == http.MethodDelete && r.URL.Path == "/api/v1/nodes/n1" {
 			return apitest.Refusal(http.StatusForbidden, metav1.StatusReasonForbidden, 0)
 		}
 		return nil
-	}
+	})
 	daemon := plainPod(t, "daemon")
 	daemon.OwnerReferences = []metav1.OwnerReference{
 		{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "d", UID: "d", Controller: new(true)},

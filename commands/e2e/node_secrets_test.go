@@ -106,7 +106,7 @@ func TestSecretsInMemoryOnly(t *testing.T) {
 	l := newNodeLab(t)
 	defer l.close()
 	const first, second, token = "first-password-value", "second-password-value", "issued-token-value"
-	l.raw = issues(token)
+	l.answerWith(issues(token))
 	l.cluster.server.Store(loginPath, loginSecret(first))
 	for _, pod := range podsWithSecrets(t) {
 		l.cluster.server.Put(pod)

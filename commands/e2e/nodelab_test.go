@@ -30,8 +30,8 @@ type nodeLab struct {
 
 	// away makes the API server close each connection without an answer.
 	away atomic.Bool
-	// raw are answers of the API server to requests in place of its own, by method, path and name of the object.
-	raw func(r *http.Request) http.HandlerFunc
+	// raw has the answers that answerWith sets; nil if there are none.
+	raw atomic.Pointer[func(r *http.Request) http.HandlerFunc]
 
 	cmd    *exec.Cmd
 	exited chan error
@@ -62,16 +62,20 @@ func newNodeLab(t *testing.T) *nodeLab {
 	l.must("delete", "-f", l.path("beside.yaml"))
 	l.crash.api = true
 	l.prepareCluster(func(r *http.Request) http.HandlerFunc {
-		switch {
-		case l.away.Load():
+		if l.away.Load() {
 			return apitest.Disconnect
-		case l.raw != nil:
-			return l.raw(r)
+		}
+		if raw := l.raw.Load(); raw != nil {
+			return (*raw)(r)
 		}
 		return nil
 	})
 	return l
 }
+
+// answerWith sets the answers of the API server in place of its own. The function returns nil for its own answer. The
+// agent that newNodeLab has run may still have a request.
+func (l *nodeLab) answerWith(raw func(r *http.Request) http.HandlerFunc) { l.raw.Store(&raw) }
 
 // start starts an agent with more flags, and waits until it answers.
 func (l *nodeLab) start(flags ...string) {

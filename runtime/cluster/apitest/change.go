@@ -78,8 +78,8 @@ func (c *Cluster) patch(path string, before object, body []byte) (answer object,
 		return nil, Refusal(http.StatusConflict, metav1.StatusReasonConflict, 0)
 	}
 	c.store(path, after)
-	if pod, is := after.(*v1.Pod); is && c.Stored != nil {
-		c.Stored(before.(*v1.Pod), pod) // of the same resource
+	if pod, is := after.(*v1.Pod); is && c.stored != nil {
+		c.stored(before.(*v1.Pod), pod) // of the same resource
 	}
 	return after, nil
 }

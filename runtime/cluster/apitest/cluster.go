@@ -20,10 +20,10 @@ type Cluster struct {
 	Sign func(*certificatesv1.CertificateSigningRequest)
 	// Raw returns the answer to a request in place of the cluster's, or nil. It may be nil.
 	Raw func(*http.Request) http.HandlerFunc
-	// Stored is called with each pod that a request has patched. It may be nil, and must not call the cluster.
-	Stored func(before, after *v1.Pod)
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// stored is called with each pod that a request has patched; it may be nil.
+	stored  func(before, after *v1.Pod)
 	version int
 	objects map[string]object
 	changes []change
@@ -78,6 +78,13 @@ func (c *Cluster) Calm() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.disturbances = nil
+}
+
+// OnStored lets a function be called with each pod that a request patches from now on. It must not call the cluster.
+func (c *Cluster) OnStored(stored func(before, after *v1.Pod)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stored = stored
 }
 
 // Calls returns the calls that change something since the last call, in their order.

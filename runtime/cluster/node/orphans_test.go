@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,6 +35,8 @@ import (
 
 // orphanage is a runtime with orphans, and the agent that deletes them.
 type orphanage struct {
+	// mu guards the fields while the search for orphans runs. A test changes them in change.
+	mu    sync.Mutex
 	found []gc.Orphan
 	// read reports whether the files have been read. shown are the pods of the agent.
 	read  bool
@@ -42,9 +46,22 @@ type orphanage struct {
 	failure          error
 }
 
-func (o *orphanage) Find(context.Context) ([]gc.Orphan, error) { return o.found, nil }
+// change runs a change of the fields.
+func (o *orphanage) change(fields func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	fields()
+}
+
+func (o *orphanage) Find(context.Context) ([]gc.Orphan, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.found, nil
+}
 
 func (o *orphanage) Adopt(_ context.Context, one gc.Orphan) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if o.failure != nil {
 		return o.failure
 	}
@@ -52,11 +69,21 @@ func (o *orphanage) Adopt(_ context.Context, one gc.Orphan) error {
 	return nil
 }
 
-func (o *orphanage) SourcesRead(context.Context) (bool, error) { return o.read, nil }
+func (o *orphanage) SourcesRead(context.Context) (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.read, nil
+}
 
-func (o *orphanage) Shown(context.Context) ([]*podspec.Desired, error) { return o.shown, nil }
+func (o *orphanage) Shown(context.Context) ([]*podspec.Desired, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.shown, nil
+}
 
 func (o *orphanage) ReadRecord(_ context.Context, uid types.UID) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.deleted = append(o.deleted, string(uid))
 }
 
@@ -112,7 +139,10 @@ func inOrphanage(t *testing.T, answer func(w http.ResponseWriter, r *http.Reques
 		})
 		o.orphans = &orphans{
 			node: n, agent: o.orphanage, garbage: o.orphanage, begun: began.Add(2 * time.Second),
-			object: func() *v1.Node { return o.object },
+			object: func() (object *v1.Node) {
+				o.change(func() { object = o.object })
+				return object
+			},
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{}, 2)
@@ -135,6 +165,8 @@ func inOrphanage(t *testing.T, answer func(w http.ResponseWriter, r *http.Reques
 func (o *orphanTest) after(d time.Duration) string {
 	time.Sleep(d)
 	synctest.Wait()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	return strings.Join(o.adopted, " ")
 }
 
@@ -144,10 +176,10 @@ func TestOrphans(t *testing.T) {
 		if got := o.after(5 * time.Second); got != "gone" || fmt.Sprint(o.deleted) != "[u-gone]" {
 			t.Errorf("adopted %q, read %v", got, o.deleted)
 		}
-		o.found, o.adopted = nil, nil
+		o.change(func() { o.found, o.adopted = nil, nil })
 		later := gc.Orphan{Pod: model.PodRef{Name: "later", UID: "u-later"}, Began: o.orphans.begun.Add(-1)}
 		o.after(5 * time.Second)
-		o.found = append(o.found, later)
+		o.change(func() { o.found = append(o.found, later) })
 		if got := o.after(time.Minute); got != "later" {
 			t.Errorf("an orphan that appears later: %q", got)
 		}
@@ -192,15 +224,15 @@ func TestNoOrphans(t *testing.T) {
 			stored = append(stored, c.stored)
 		}
 		// The source lists the pods before the answers become wrong.
-		broken := false
+		var broken atomic.Bool
 		answer := func(w http.ResponseWriter, r *http.Request) bool {
-			return broken && c.answer != nil && c.answer(w, r)
+			return broken.Load() && c.answer != nil && c.answer(w, r)
 		}
 		inOrphanage(t, answer, func(o *orphanTest) {
 			synctest.Wait()
-			broken = true
+			broken.Store(true)
 			if c.before != nil {
-				c.before(o)
+				o.change(func() { c.before(o) })
 			}
 			if got := o.after(10 * time.Minute); got != "" || len(o.deleted) > 0 {
 				t.Errorf("%s: adopted %q, read %v", what, got, o.deleted)
@@ -242,12 +274,12 @@ func otherCluster(w http.ResponseWriter, r *http.Request) bool {
 // TestFailedAdoption checks that a failure is logged once, and that the adoption is tried again.
 func TestFailedAdoption(t *testing.T) {
 	inOrphanage(t, nil, func(o *orphanTest) {
-		o.failure = errors.New("the disk is full")
+		o.change(func() { o.failure = errors.New("the disk is full") })
 		o.after(10 * time.Minute)
 		if n := strings.Count(o.log.String(), "the disk is full"); n != 1 {
 			t.Errorf("logged %d times: %s", n, o.log.String())
 		}
-		o.failure = nil
+		o.change(func() { o.failure = nil })
 		if got := o.after(2 * time.Minute); !strings.HasPrefix(got, "gone") {
 			t.Errorf("then %q is adopted", got)
 		}
