@@ -21,8 +21,10 @@ import (
 const (
 	// besidePods is the number of pods that run while the memory is measured.
 	besidePods = 10
-	// besideRounds is the number of pods whose times are measured, one after the other.
-	besideRounds = 20
+	// besideRounds is the number of pods whose times are measured, half of them at once after the pod before, and half
+	// after besidePause, when a node has removed the containers of the pod before.
+	besideRounds = 40
+	besidePause  = 2 * time.Second
 	// besideRest is how long a node rests before its memory and its requests are read.
 	besideRest = 20 * time.Second
 	namespace  = "beside"
@@ -30,10 +32,11 @@ const (
 
 // figures are the measurements of one node.
 type figures struct {
-	// running is the time from the answer to the creation of a bound pod until its phase Running is in the API. ended is
-	// the time from the end of a container until that is in the API. deleted is the time from the answer to the deletion
-	// of a finished pod until it is gone. All are in milliseconds.
-	running, ended, deleted []float64
+	// running is the time from the answer to the creation of a bound pod until its phase Running is in the API, and next
+	// the same for a pod that is created as soon as the pod before is gone. ended is the time from the end of a container
+	// until that is in the API. deleted is the time from the answer to the deletion of a finished pod until it is gone.
+	// All are in milliseconds.
+	running, next, ended, deleted []float64
 	// memory is the resident memory of the program in MiB, with besidePods pods.
 	memory []float64
 	// requests is the number of requests for one pod, from its creation until it is gone, without events.
@@ -84,6 +87,7 @@ func besideTable(podctl, kubelet *figures) string {
 		fmt.Fprintf(&b, "| %s | %.0f %s | %.0f %s | %.2f |\n", what, median(p), unit, median(k), unit, median(p)/median(k))
 	}
 	row("pod bound → Running", "ms", podctl.running, kubelet.running)
+	row("the same, as soon as the pod before is gone", "ms", podctl.next, kubelet.next)
 	row("container exit → status in the API", "ms", podctl.ended, kubelet.ended)
 	row("finished pod deleted → gone", "ms", podctl.deleted, kubelet.deleted)
 	row(fmt.Sprintf("memory with %d pods", besidePods), "MiB", podctl.memory, kubelet.memory)
@@ -151,16 +155,22 @@ func (m *measurement) run(t *testing.T) {
 	}
 	before = m.requestCount(t, podRequests)
 	for i := range besideRounds {
-		m.measurePod(t, "pod-"+strconv.Itoa(i))
+		kind := &m.next
+		if i%2 == 0 {
+			time.Sleep(besidePause)
+			kind = &m.running
+		}
+		m.measurePod(t, "pod-"+strconv.Itoa(i), kind)
 	}
 	m.requests = append(m.requests, (m.requestCount(t, podRequests)-before)/besideRounds-2)
 }
 
-// measurePod measures the life of one pod. Its container is killed in the runtime.
-func (m *measurement) measurePod(t *testing.T, name string) {
+// measurePod measures the life of one pod. Its container is killed in the runtime. The time of its start is added to
+// starts.
+func (m *measurement) measurePod(t *testing.T, name string, starts *[]float64) {
 	t.Helper()
 	began := m.create(t, name, "Never")
-	m.running = append(m.running, milliseconds(m.watch.until(t, name, isRunning).Sub(began)))
+	*starts = append(*starts, milliseconds(m.watch.until(t, name, isRunning).Sub(began)))
 	id := m.records(t).idOf(t, namespace+"/"+name+"/main")
 	m.stop(t, id)
 	status, err := m.cri.ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})

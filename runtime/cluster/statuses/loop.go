@@ -16,12 +16,12 @@ import (
 const (
 	// observeSoon is the delay before a changed pod is observed, and observeEvery the shortest time between the starts
 	// of two observations. A status is therefore at most 50 ms older than the first change that it does not show.
-	// observeLater is the delay if more changes follow. A status may then be 100 ms old: a container starts 60 to 80 ms
-	// after its sandbox, and an observation in between would delay the observation of the running container. On a busy
-	// machine, observations take at most half of the time: after a long one, the next one waits as long as that took,
-	// up to restMax.
+	// observeLater is the delay if more changes follow. A status may then be 250 ms old: most first containers run
+	// within 200 ms after the first step for their pod, and an observation in between makes them start later.
+	// On a busy machine, observations take at most half of the time: after a long one, the next one waits as long as
+	// that took, up to restMax.
 	observeSoon  = time.Millisecond
-	observeLater = 95 * time.Millisecond
+	observeLater = 250 * time.Millisecond
 	observeEvery = 50 * time.Millisecond
 	restMax      = time.Second
 	// compareEvery is the time between two comparisons of all pods (kubelet: syncPeriod).
