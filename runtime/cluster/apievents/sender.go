@@ -28,6 +28,9 @@ const (
 	// and pause the time between two tries. Both are those of client-go.
 	triesMax = 12
 	pause    = 10 * time.Second
+	// statusFirst is the delay of the first event after none waited. The status of a started pod is sent meanwhile:
+	// users and controllers wait for it.
+	statusFirst = 100 * time.Millisecond
 )
 
 // NewClient returns a client of core/v1 for events, with a limit of its own.
@@ -136,6 +139,7 @@ func (s *Sender) Run(ctx context.Context) {
 			select {
 			case <-ctx.Done():
 			case <-s.signal:
+				sleep.For(ctx, statusFirst) //nolint:errcheck // the loop ends with the context
 			}
 			continue
 		}

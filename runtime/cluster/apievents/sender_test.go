@@ -164,7 +164,7 @@ func TestEvents(t *testing.T) {
 		long := state.PodEvent{Type: state.Warning, Reason: "Failed", Message: strings.Repeat("é", 1000), Last: at}
 		s.Pod(web, []state.PodEvent{event("Started", "c"), event("Created", "i"), event("Started", "e"), event("Killing", "absent"), long})
 		s.Node("Normal", "NodeReady", "Node n status is now: NodeReady")
-		synctest.Wait()
+		time.Sleep(time.Second)
 		want := []string{
 			"n NodeReady x1", "web Failed x1", "web Killing x1", "web spec.containers{c} Started x1",
 			"web spec.ephemeralContainers{e} Started x1", "web spec.initContainers{i} Created x1",
@@ -192,7 +192,7 @@ func TestEvents(t *testing.T) {
 func TestOwnEvents(t *testing.T) {
 	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
 		s.Pod(web, []state.PodEvent{event("SandboxCreated", ""), event("ProbeStale", "c"), event("Killing", "c")})
-		synctest.Wait()
+		time.Sleep(time.Second)
 		if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} Killing x1", "web spec.containers{c} ProbeStale x1"}) {
 			t.Errorf("%q", got)
 		}
@@ -216,9 +216,25 @@ func TestCounts(t *testing.T) {
 		}
 		server.change(func() { clear(server.events) })
 		s.Pod(web, []state.PodEvent{event("BackOff", "c")})
-		synctest.Wait()
+		time.Sleep(time.Second)
 		if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} BackOff x4"}) || server.log() != "POST PATCH PATCH PATCH POST" {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// TestStatusFirst checks that the first event leaves time for the status of its pod.
+func TestStatusFirst(t *testing.T) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
+		synctest.Wait()
+		s.Pod(web, []state.PodEvent{event("Started", "c")})
+		time.Sleep(statusFirst - time.Millisecond)
+		if got := server.shown(); len(got) > 0 {
+			t.Errorf("%q is sent at once", got)
+		}
+		time.Sleep(2 * time.Millisecond)
+		if got := server.shown(); len(got) != 1 {
+			t.Errorf("%q is sent after %s", got, statusFirst)
 		}
 	})
 }
@@ -238,7 +254,7 @@ func TestUnreachable(t *testing.T) {
 		server.log()
 		server.change(func() { server.down = nil })
 		s.Wake()
-		synctest.Wait()
+		time.Sleep(time.Second)
 		// The event that was on its way stays too.
 		want := []string{"web spec.containers{c} Pulled x1", "web spec.containers{c} Unhealthy x1", "web spec.containers{c} Unhealthy x1"}
 		if got := server.shown(); !slices.Equal(got, want) || server.log() != "POST POST POST" {
@@ -266,7 +282,7 @@ func TestFailures(t *testing.T) {
 			}
 			server.change(func() { server.code = 0 })
 			s.Pod(web, []state.PodEvent{event("Created", "c")})
-			synctest.Wait()
+			time.Sleep(time.Second)
 			if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} Created x1"}) {
 				t.Errorf("%d: %q", code, got)
 			}
