@@ -24,8 +24,12 @@ func (m *Merge) mergeContainers(s *v1.PodStatus) {
 	} {
 		for i := range lists.own {
 			own := &lists.own[i]
-			if before := statusOf(lists.old, own.Name); before != nil {
+			before := statusOf(lists.old, own.Name)
+			switch {
+			case before != nil:
 				m.mergeContainer(own, before.DeepCopy())
+			case m.MayRun && isCreated(own):
+				m.hideRecord(own)
 			}
 		}
 	}
@@ -56,6 +60,17 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 	if ended != nil && own.ContainerID != old.ContainerID {
 		own.LastTerminationState.Terminated = ended
 	}
+}
+
+// hideRecord shows a container that is being started, and that the API has no status of, as one without a record
+// (kubelet: generateAPIPodStatus, which runs before the start).
+func (m *Merge) hideRecord(own *v1.ContainerStatus) {
+	reason := "ContainerCreating"
+	if len(m.API.Spec.InitContainers) > 0 {
+		reason = "PodInitializing"
+	}
+	own.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason}}
+	own.ContainerID, own.ImageID = "", ""
 }
 
 // startsAgain reports whether another container runs in place of one that ran. A pod of a file that was deleted and

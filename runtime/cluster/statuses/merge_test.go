@@ -173,6 +173,34 @@ func TestMergePhase(t *testing.T) {
 	}
 }
 
+// TestStartIsHidden checks the first status of a container that is created and not started: while a pass may start it,
+// it is that of a container without a record.
+func TestStartIsHidden(t *testing.T) {
+	const inits, app = "spec: {initContainers: [{name: seed}], containers: [{name: app}]}\n", "spec: {containers: [{name: app}]}\n"
+	for name, c := range map[string]struct {
+		pod, container string
+		mayRun         bool
+		want           string
+	}{
+		"an init container":            {inits, "seed", true, "PodInitializing"},
+		"a container":                  {app, "app", true, "ContainerCreating"},
+		"a container that never ran":   {app, "app", false, ""},
+		"an init container that waits": {inits, "seed", false, ""},
+	} {
+		own := []v1.ContainerStatus{{Name: c.container, ContainerID: "c://1", ImageID: "i", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}}}
+		m := &Merge{API: podFrom(t, c.pod), MayRun: c.mayRun, Now: noon()}
+		m.Own.Phase, m.Own.ContainerStatuses = v1.PodPending, own
+		if c.container == "seed" {
+			m.Own.ContainerStatuses, m.Own.InitContainerStatuses = nil, own
+		}
+		got := mergeTwice(t, m)
+		shown := append(got.InitContainerStatuses, got.ContainerStatuses...)[0]
+		if shown.State.Waiting == nil || shown.State.Waiting.Reason != c.want || (shown.ContainerID == "") != c.mayRun {
+			t.Errorf("%s: %+v", name, shown)
+		}
+	}
+}
+
 // TestMergeConditions checks which conditions podctl owns, and the time of their last change (kubelet:
 // TestMergePodStatus, updateLastTransitionTime, TestReconcilePodStatus).
 func TestMergeConditions(t *testing.T) {
