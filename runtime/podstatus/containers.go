@@ -114,7 +114,14 @@ func (r *reporter) stateWithout(ref podspec.ContainerRef) v1.ContainerState {
 		}}
 	case r.wasReset(ref) && r.resetting():
 		return waiting(restartingAll, restartingAllText)
-	case len(r.Manifest.Spec.InitContainers) > 0:
+	}
+	return StateBeforeStart(r.Manifest)
+}
+
+// StateBeforeStart returns the state of a container of a pod before its first start (kubelet:
+// convertToAPIContainerStatuses, defaultWaitingState).
+func StateBeforeStart(pod *v1.Pod) v1.ContainerState {
+	if len(pod.Spec.InitContainers) > 0 {
 		return waiting("PodInitializing", "")
 	}
 	return waiting("ContainerCreating", "")

@@ -155,12 +155,12 @@ func (m *measurement) run(t *testing.T) {
 	}
 	before = m.requestCount(t, podRequests)
 	for i := range besideRounds {
-		kind := &m.next
+		starts := &m.next
 		if i%2 == 0 {
 			time.Sleep(besidePause)
-			kind = &m.running
+			starts = &m.running
 		}
-		m.measurePod(t, "pod-"+strconv.Itoa(i), kind)
+		m.measurePod(t, "pod-"+strconv.Itoa(i), starts)
 	}
 	m.requests = append(m.requests, (m.requestCount(t, podRequests)-before)/besideRounds-2)
 }

@@ -65,11 +65,7 @@ func (m *Merge) mergeContainer(own, old *v1.ContainerStatus) {
 // hideRecord shows a container that is being started, and that the API has no status of, as one without a record
 // (kubelet: generateAPIPodStatus, which runs before the start).
 func (m *Merge) hideRecord(own *v1.ContainerStatus) {
-	reason := "ContainerCreating"
-	if len(m.API.Spec.InitContainers) > 0 {
-		reason = "PodInitializing"
-	}
-	own.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason}}
+	own.State = podstatus.StateBeforeStart(m.API)
 	own.ContainerID, own.ImageID = "", ""
 }
 
