@@ -348,10 +348,10 @@ test-vm: setup-vm setup-containerd2 build images vm-deb vm-tests ## End-to-end t
 	sh hack/vm/test.sh $(VM) $(BIN) $(VM_SECONDS) '$(VM_RUN)' '$(VM_SKIP)'
 
 # Which tests of a node run in the emulated machine.
-VM_NODE ?= TestSmallMachine|TestMachinePowerLoss
+VM_NODE ?= TestSmallMachine|TestMachineShutdown|TestMachinePowerLoss
 
 .PHONY: test-vm-node
-test-vm-node: setup-vm setup-e2e setup-containerd2 build images vm-deb $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A node of a cluster in an emulated Debian 13: little memory, beside a real kubelet, and losses of power (VM_NODE=TestSmallMachine; needs root)
+test-vm-node: setup-vm setup-e2e setup-containerd2 build images vm-deb $(KUBEBIN)/kubelet $(KUBEBIN)/services.test ## A node of a cluster in an emulated Debian 13: little memory and shutdowns, beside a real kubelet, and losses of power (VM_NODE=TestSmallMachine; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd \
 		KUBELET_BIN=$(KUBEBIN)/kubelet SERVICES_BIN=$(KUBEBIN)/services.test \
 		VM_MACHINE=$$(sh hack/vm/image.sh $(VM)) VM_PACKAGE=$$(ls $(VM)/*.deb) \
@@ -360,6 +360,12 @@ test-vm-node: setup-vm setup-e2e setup-containerd2 build images vm-deb $(KUBEBIN
 # No specs start after this time.
 VM_TIME ?= 12h
 
+.PHONY: vm-serial
+vm-serial: ## Kubernetes' node tests that must run alone, in the emulated Debian 13 (SPEC='GarbageCollect|SystemNodeCriticalPod', VM_TIME=2h for each of podctl agent and a kubelet; needs root)
+	$(MAKE) --no-print-directory vm-conformance VM_SUITE=TestMachineSerial
+
+VM_SUITE ?= TestMachineConformance
+
 .PHONY: vm-conformance
 vm-conformance: setup-vm setup-conformance build build-node images $(addprefix $(KUBEBIN)/,e2e_node.test services.test ginkgo agnhost nonewprivs kubelet) ## The core of Kubernetes' node tests in the emulated Debian 13, against podctl agent and a kubelet (GROUP, SPEC, VM_TIME=2h; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd \
@@ -367,7 +373,7 @@ vm-conformance: setup-vm setup-conformance build build-node images $(addprefix $
 		KUBERNETES_IMAGES=$$($(GO) list -C $(KUBETESTS) -m -f '{{.Dir}}' k8s.io/kubernetes)/test/images \
 		VM_MACHINE=$$(sh hack/vm/image.sh $(VM)) VM_TIME=$(VM_TIME) \
 		CONFORMANCE_REPORT=$(VM)/conformance CONFORMANCE_GROUP='$(GROUP)' CONFORMANCE_SPEC='$(value SPEC)' \
-		$(GO) test -C $(KUBETESTS) -count=1 -timeout 0 -v -run '^TestMachineConformance$$' .
+		$(GO) test -C $(KUBETESTS) -count=1 -timeout 0 -v -run '^$(VM_SUITE)$$' .
 
 .PHONY: vm-deb
 vm-deb:

@@ -408,6 +408,10 @@ func TestDiffOfACluster(t *testing.T) {
 		t.Errorf("the same: %d %s", code, printed)
 	}
 	pods.Items[0].Status.Phase, pods.Stale = v1.PodPending, "refused"
+	if code, printed, stderr := l.Call("diff", "--cluster"); code != 2 || printed != "" || !strings.Contains(stderr, "never got any") {
+		t.Errorf("no pods are known: %d %s%s", code, printed, stderr)
+	}
+	pods.AsOf = time.Now()
 	code, stdout, stderr := l.Call("diff", "--cluster")
 	if code != 1 || !strings.Contains(stdout, "OtherStatus") || !strings.Contains(stderr, "did not return the pods: refused") {
 		t.Errorf("%d %s%s", code, stdout, stderr)

@@ -53,8 +53,9 @@ func newDoctor(sess *session.Session, agent *cobra.Command) *cobra.Command {
 			"Everything else in the manifests is included.\n" +
 			"\n" +
 			"--node examines the settings of the kubelet of this machine instead, before podctl takes over its node. " +
-			"It reads the\nfiles of kubeadm, systemd and k3s, or the given files and directories: " +
-			"configurations of a kubelet, units, files of\nvariables and configurations of k3s. " +
+			"It reads the\nflags of the kubelet's process, or else the files of kubeadm, systemd, k3s and rke2, " +
+			"or the given files and directories:\nconfigurations of a kubelet, units, " +
+			"files of variables and configurations of k3s.\n" +
 			"For each setting it prints the flag of podctl with the same effect (✓), what podctl\n" +
 			"does in its place (!), or that podctl cannot be used with it (✗). " +
 			"Then it prints a configuration of podctl." +

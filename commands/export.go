@@ -46,7 +46,7 @@ func newExport(sess *session.Session, agent *cobra.Command) *cobra.Command {
 			if node {
 				return flags.NoArguments(cmd, args)
 			}
-			return flags.OnePod(cmd, args)
+			return flags.NeedsUpTo(1, "one pod or its manifest")(cmd, args)
 		},
 		ValidArgsFunction: completion.Of(sess.Flags).Pod,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/kubeletconf"
 )
 
-// argumentsMax limits the command line of an agent, in bytes. It is the limit of Linux.
+// argumentsMax limits the command line of a process, in bytes. It is the limit of Linux.
 const argumentsMax = 2 << 20
 
 // exportNode prints the configuration of a kubelet for the node of this machine's agent, and what a user must know
@@ -45,13 +45,35 @@ func exportNode(ctx context.Context, sess *session.Session, cmd *cobra.Command, 
 		return err
 	}
 	sess.IO.Note("Run the kubelet with this configuration and:\n  kubelet --config=FILE %s", strings.Join(e.Flags, " "))
-	for _, note := range e.Notes {
-		sess.IO.Note("note: %s", note)
+	files := kubeletconf.NewFiles()
+	if err = readKubelet(ctx, files, "", nil); err != nil {
+		files = kubeletconf.NewFiles() // There are none, or a part is not readable.
 	}
-	for _, note := range nodeNotes(sess, byHand) {
+	for _, note := range slices.Concat(e.Notes, lostNotes(files), nodeNotes(sess, byHand)) {
 		sess.IO.Note("note: %s", note)
 	}
 	return nil
+}
+
+// lostNotes names the settings that the configuration of the kubelet does not have, because podctl lacks them: those in
+// the kubelet's own files, if there are any.
+func lostNotes(files *kubeletconf.Files) []string {
+	if files.Empty() {
+		return []string{"settings that podctl does not have are not in this configuration: " +
+			"`podctl doctor --node FILE` lists those of an earlier configuration of the kubelet (!)"}
+	}
+	report := files.Examine()
+	var lost []string
+	for i := range report.Findings {
+		if f := &report.Findings[i]; f.Result == kubeletconf.NoEffect || f.Result == kubeletconf.Refused {
+			lost = append(lost, f.Name)
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return []string{"these settings in the files of this machine's kubelet are not in this configuration, because " +
+		"podctl does not have them: " + strings.Join(lost, ", ") + " (`podctl doctor --node` shows their values)"}
 }
 
 // nodeNotes returns what a user must know before a kubelet takes the place of the agent.
@@ -109,18 +131,24 @@ func shareSettings(sess *session.Session, set *pflag.FlagSet) (err error) {
 
 // argumentsOf returns the arguments of an agent, without its program and the word agent.
 func argumentsOf(pid int) ([]string, error) {
+	words, err := commandLine(pid)
+	if err != nil {
+		return nil, err
+	}
+	words = words[1:]
+	if i := slices.Index(words, "agent"); i >= 0 {
+		words = slices.Delete(words, i, i+1)
+	}
+	return words, nil
+}
+
+// commandLine returns the words of the command line of a process, at least one.
+func commandLine(pid int) ([]string, error) {
 	f, err := os.Open(filepath.Join("/proc", fmt.Sprint(pid), "cmdline"))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // it was only read
 	text, err := input.ReadAtMost(f, argumentsMax)
-	if err != nil {
-		return nil, err
-	}
-	words := strings.Split(string(bytes.TrimSuffix(text, []byte{0})), "\x00")[1:]
-	if i := slices.Index(words, "agent"); i >= 0 {
-		words = slices.Delete(words, i, i+1)
-	}
-	return words, nil
+	return strings.Split(string(bytes.TrimSuffix(text, []byte{0})), "\x00"), err
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/podctl/podctl/commands/exit"
+	"github.com/podctl/podctl/runtime/kubeletconf"
 )
 
 // TestExportNode exports the settings of a configuration, and examines the result: podctl needs the same settings.
@@ -39,5 +40,23 @@ func TestExportNode(t *testing.T) {
 	}
 	if code, _, _ = call(t, "", "export", "--node", "web"); code != exit.Error {
 		t.Errorf("a pod and --node: exit code %d", code)
+	}
+}
+
+// TestLostNotes names the settings of a kubelet that do not come back from podctl.
+func TestLostNotes(t *testing.T) {
+	files := kubeletconf.NewFiles()
+	if notes := lostNotes(files); len(notes) != 1 || !strings.HasPrefix(notes[0], "settings that podctl does not have are not in this") {
+		t.Error(notes)
+	}
+	if err := files.Add("k.yaml", []byte(kubeletHeader+"reservedSystemCPUs: 0-1\nmaxPods: 60\ncpuManagerPolicy: static\nrunOnce: true\n")); err != nil {
+		t.Fatal(err)
+	}
+	if notes := lostNotes(files); len(notes) != 1 || !strings.Contains(notes[0], ": cpuManagerPolicy, reservedSystemCPUs, runOnce (") {
+		t.Error(notes)
+	}
+	files = kubeletconf.NewFiles()
+	if err := files.Add("k.yaml", []byte(kubeletHeader+"maxPods: 60\n")); err != nil || lostNotes(files) != nil {
+		t.Error(err, lostNotes(files))
 	}
 }

@@ -1,6 +1,8 @@
 package commands
 
 import (
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/podctl/podctl/commands/commandstest"
@@ -18,4 +20,17 @@ func newLab(t *testing.T) *lab {
 func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	return commandstest.Call(t, Main, stdin, args...)
+}
+
+// TestConfiguredPodPIDs checks that pods that are applied by hand get the agent's limit of tasks.
+func TestConfiguredPodPIDs(t *testing.T) {
+	l := newLab(t)
+	file := l.Path("config.yaml")
+	if err := os.WriteFile(file, []byte("agent: {pod-max-pids: 50}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.Must("apply", "-f", l.Write("web", "  containers: [{name: c, image: i:1}]\n"))
+	if stdout, _ := l.Must("snapshot", "web", "--config", file); !strings.Contains(stdout, `"podPIDs": 50`) {
+		t.Error("podctl does not know the limit")
+	}
 }

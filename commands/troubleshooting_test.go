@@ -13,17 +13,37 @@ import (
 	"github.com/podctl/podctl/podspec/load"
 )
 
-// TestTroubleshootingMessages checks that each message in docs/troubleshooting.md is in the source of podctl, or is a
-// reason of the kubelet that podctl uses. Placeholders for names are left out.
+// TestTroubleshootingMessages checks that each message in docs/troubleshooting.md and in the table of docs/cluster.md is
+// in the source of podctl, or is a reason of the kubelet that podctl uses. Placeholders for names, and messages of
+// kubectl, are left out.
 func TestTroubleshootingMessages(t *testing.T) {
-	text, err := os.ReadFile("../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	source := sourceText(t)
-	names := regexp.MustCompile(`…|default/web|FILE:LINE:COLUMN|12:00:10|\bPOD\b|: |in use by`)
-	found := 0
-	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, page := range []struct {
+		file, section, rows, names string
+		atLeast                    int
+	}{
+		{"troubleshooting.md", "# Troubleshooting", "`[^|]*`", `…|default/web|FILE:LINE:COLUMN|12:00:10|\bPOD\b|: |in use by`, 20},
+		{"cluster.md", "## When something is wrong", "[^|]*`[^|]*", `…|/?podctl-node|FILE|CSR`, 10},
+	} {
+		text, err := os.ReadFile("../docs/" + page.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, section, _ := strings.Cut(string(text), page.section+"\n")
+		rows := regexp.MustCompile(`(?m)^\| (`+page.rows+`) \|`).FindAllStringSubmatch(section, -1)
+		if found := checkMessages(t, rows, source, regexp.MustCompile(page.names)); found < page.atLeast {
+			t.Errorf("%s: only %d texts were checked", page.file, found)
+		}
+	}
+}
+
+// checkMessages checks the messages in the first cells of rows, and returns their number. names are placeholders.
+func checkMessages(t *testing.T, rows [][]string, source string, names *regexp.Regexp) (found int) {
+	t.Helper()
+	for _, row := range rows {
+		if strings.Contains(row[1], "`kubectl ") {
+			continue
+		}
 		for _, message := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
 			for _, part := range names.Split(message[1], -1) {
 				if part = strings.Trim(part, " ():,"); part != "" && !strings.Contains(source, part) {
@@ -33,9 +53,7 @@ func TestTroubleshootingMessages(t *testing.T) {
 			}
 		}
 	}
-	if found < 20 {
-		t.Errorf("only %d texts were checked", found)
-	}
+	return found
 }
 
 // sourceText returns the text of all source files of the product.

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -230,8 +229,7 @@ func TestStaleFailureIsActedOn(t *testing.T) {
 func TestTimeoutNamesProbeMessages(t *testing.T) {
 	l := newProbeLab(t, model.Readiness, "1")
 	l.fails = true
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
+	ctx := l.server.ExpireAt(t.Context(), "ExecSync", "ListContainers", 10)
 	_, err := l.engine.Waiter.Wait(ctx, l.desired, wait.Ready, executor.Options{})
 	if timeout := (*wait.TimeoutError)(nil); !errors.As(err, &timeout) ||
 		!strings.Contains(err.Error(), "readiness probe of a: exit code 1: no") {

@@ -17,7 +17,7 @@ import (
 func TestImageServiceThatDoesNotAnswer(t *testing.T) {
 	l := newLab(t, "i:1")
 	images := silentSocket(t)
-	client, err := cri.Connect(l.engine.Client.Endpoint, images, 100*time.Millisecond)
+	client, err := cri.Connect(l.engine.Client.Endpoint, images, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,6 +25,7 @@ func TestImageServiceThatDoesNotAnswer(t *testing.T) {
 	if _, err = client.Version(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
+	client.Timeout = 10 * time.Millisecond
 	_, err = client.Images.ListImages(t.Context(), nil)
 	var unavailable *cri.UnavailableError
 	if !errors.As(err, &unavailable) || unavailable.Endpoint != (cri.Endpoint{Address: "unix://" + images, Origin: "--image-endpoint"}) {

@@ -34,12 +34,12 @@ const defaultSource = "/etc/podctl/pods"
 type agentOptions struct {
 	daemon.Settings
 
-	pulls       int
 	urlInterval time.Duration
 	// skipUnknown skips objects of unknown kinds in sources.
 	skipUnknown bool
 	keep        housekeepingOptions
 	eviction    evictionOptions
+	limits      limitOptions
 	admission   config.Admission
 	cluster     clusterOptions
 	listen      string
@@ -76,8 +76,10 @@ func New(sess *session.Session, program Program) *cobra.Command {
 			"The agent also keeps pods and workloads that were applied by hand. " +
 			"It deletes pods and workloads when their manifest\nis removed from the directory, file or URL.\n" +
 			"\n" +
-			"All other commands work while the agent runs. " +
-			"You can stop or kill it at any time: " +
+			"With --kubeconfig, this machine is a node of a cluster, and the agent also runs the pods of this node. " +
+			"The flags\nof the Node, of its server, of certificates and of mirror pods need --kubeconfig.\n" +
+			"\n" +
+			"All other commands work while the agent runs. You can stop or kill it at any time: " +
 			"pods keep running, and the next\nagent continues where the last one stopped. " +
 			"With systemd, a shutdown of the machine waits until the pods have stopped." +
 			flags.ExitCodes("0 stopped by a signal", "1 error, for example because another agent is running"),
@@ -86,40 +88,43 @@ func New(sess *session.Session, program Program) *cobra.Command {
 			"  podctl agent status",
 		Args:              func(_ *cobra.Command, args []string) error { return checkWords(args) },
 		ValidArgsFunction: completion.Manifests,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			now := settingsOf(cmd, args)
-			left, err := membership.HasLeft(sess.Flags.Layout().Root)
-			if now["left"] = strconv.FormatBool(left); err != nil {
-				return err
-			}
-			if o.show {
-				return terminal.WriteDocument(sess.IO.Out, "json", now)
-			}
-			if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
-				return err
-			}
-			if left && o.Cluster != nil {
-				o.Cluster = nil
-				sess.IO.Note("This machine has left its cluster, so the agent does not use --kubeconfig. " +
-					"Run `podctl agent join` to use it again.")
-			}
-			if err = o.toCluster(); err != nil {
-				return err
-			}
-			o.signals = receiveSignals()
-			if err = o.complete(sess, args, now); err != nil {
-				return err
-			}
-			err = daemon.Run(cmd.Context(), o.Settings)
-			if errors.Is(err, daemon.ErrRestart) {
-				return o.signals.restart()
-			}
-			return err
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, sess, args) },
 	}
 	o.register(cmd.Flags())
 	cmd.AddCommand(newLeave(sess, program, &o.cluster))
 	return cmd
+}
+
+// run runs the agent until a signal ends it, or prints its settings.
+func (o *agentOptions) run(cmd *cobra.Command, sess *session.Session, args []string) error {
+	now := settingsOf(cmd, args)
+	left, err := membership.HasLeft(sess.Flags.Layout().Root)
+	if now["left"] = strconv.FormatBool(left); err != nil {
+		return err
+	}
+	if o.show {
+		return terminal.WriteDocument(sess.IO.Out, "json", now)
+	}
+	if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
+		return err
+	}
+	if left && o.Cluster != nil {
+		o.Cluster = nil
+		sess.IO.Note("This machine has left its cluster, so the agent does not use --kubeconfig. " +
+			"Run `podctl agent join` to use it again.")
+	}
+	if err = o.toCluster(); err != nil {
+		return err
+	}
+	o.signals = receiveSignals()
+	if err = o.complete(sess, args, now); err != nil {
+		return err
+	}
+	err = daemon.Run(cmd.Context(), o.Settings)
+	if errors.Is(err, daemon.ErrRestart) {
+		return o.signals.restart()
+	}
+	return err
 }
 
 // toCluster makes this process the program that can join a cluster, if one is set.
@@ -143,11 +148,12 @@ func (o *agentOptions) register(f *pflag.FlagSet) {
 		"Continue even if an agent with another state directory uses the same runtime")
 	f.IntVar(&o.Parallel, "parallel", 0,
 		"Maximum number of concurrent passes (default: twice the number of CPUs, at least 4)")
-	f.IntVar(&o.pulls, "max-parallel-pulls", 4, "Maximum number of concurrent image pulls (0: no limit)")
+	f.IntVar(&o.Pulls, "max-parallel-pulls", 4, "Maximum number of concurrent image pulls (0: no limit)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between downloads of a URL")
 	flags.SkipUnknown(f, &o.skipUnknown)
 	o.keep.addTo(f)
 	o.eviction.addTo(f)
+	o.limits.addTo(f)
 	o.admission.Register(f, true)
 	o.cluster.addTo(f)
 	f.StringVar(&o.listen, "listen", "",
@@ -162,20 +168,14 @@ func (o *agentOptions) register(f *pflag.FlagSet) {
 
 // complete checks the flags and fills in the settings of the daemon.
 func (o *agentOptions) complete(sess *session.Session, args []string, now settings) (err error) {
-	if sess.Logs, err = o.keep.check(); err != nil {
-		return err
-	}
-	if o.Eviction, err = o.eviction.config(); err != nil {
+	if err = o.check(); err != nil {
 		return err
 	}
 	o.Evict = o.eviction.on
-	if o.StopAtEnd && o.ShutdownGrace <= 0 {
-		return exit.Usagef("--stop-pods needs a --shutdown-grace greater than 0")
-	}
 	if o.Listen, err = o.address(); err != nil {
 		return err
 	}
-	o.Log, sess.Pulls = newLog(sess), o.pulls
+	o.Log, sess.Logs, sess.Pulls, sess.PodPIDs = newLog(sess), o.Logs, o.Pulls, o.limits.pids
 	// Passes of an agent often wait for each other, so this is logged only with --verbose.
 	sess.Waiting = func(text string) { o.Log.Debug("waiting", "for", text) }
 	if o.Sources, err = o.sources(sess, args); err != nil {
@@ -185,11 +185,6 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 		o.Parallel = max(2*goruntime.NumCPU(), 4)
 	}
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
-	if o.Cluster != nil {
-		if err = o.setResources(); err != nil {
-			return err
-		}
-	}
 	o.Admission, o.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
 	o.MaxRecords, o.Images = o.keep.records, o.keep.images
 	o.Changes, o.Hangups, o.Now = now.changes, o.signals.hangups, sess.IO.Now

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
 	"strings"
@@ -135,7 +136,7 @@ func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSett
 	case s.Server.Port < 1 || s.Server.Port > 65535:
 		return nil, exit.Usagef("--port %d: must be between 1 and 65535", s.Server.Port)
 	}
-	if err := o.setAccess(&s.Server); err != nil {
+	if err := cmp.Or(o.checkServer(), o.setAccess(&s.Server), checkLabels(labels)); err != nil {
 		return nil, err
 	}
 	if problems := validation.IsDNS1123Subdomain(s.NodeName); s.NodeName != "" && len(problems) > 0 {

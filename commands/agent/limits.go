@@ -4,16 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podctl/podctl/commands/config"
+	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/logfile"
 )
 
-// housekeepingOptions limit the logs, records and images that pods leave behind. Names and defaults are the kubelet's.
+// housekeepingOptions limit the logs, records and images that pods leave behind. Names and defaults are those of a
+// kubelet's flags or fields.
 type housekeepingOptions struct {
 	logSize string
 	logs    logfile.Limits
@@ -32,6 +38,10 @@ func (o *housekeepingOptions) addTo(f *pflag.FlagSet) {
 		"Disk usage in percent that starts the removal of unused images (100: never)")
 	f.IntVar(&o.images.Low, "image-gc-low-threshold", 80,
 		"Disk usage in percent that ends the removal of unused images")
+	f.DurationVar(&o.images.MinAge, "image-minimum-gc-age", 2*time.Minute,
+		"Minimum age of an image before it is removed")
+	f.DurationVar(&o.images.MaxAge, "image-maximum-gc-age", 0,
+		"Time after which an image that no pod uses is removed, even if the disk is not full (0: never)")
 }
 
 // check checks the flags and returns the limits for logs.
@@ -49,6 +59,37 @@ func (o *housekeepingOptions) check() (logfile.Limits, error) {
 	}
 	o.logs.Size = size.Value()
 	return o.logs, o.images.Check()
+}
+
+// limitOptions limit what pods use of the machine. Names and defaults are the kubelet's.
+type limitOptions struct {
+	// pids is the maximum number of tasks of a pod; -1 for no limit.
+	pids int64
+	// enforce is the value of --enforce-node-allocatable: pods or none.
+	enforce []string
+}
+
+func (o *limitOptions) addTo(f *pflag.FlagSet) {
+	f.Int64Var(&o.pids, config.PodPIDsFlag, -1, "Maximum number of processes and threads of a pod (-1: no limit)")
+	f.StringSliceVar(&o.enforce, enforceFlag, []string{enforcePods},
+		"pods: limit all pods together to the resources that --system-reserved leaves; none: do not")
+}
+
+// enforceFlag is the name of a flag, and the others are its values.
+const enforceFlag, enforcePods, enforceNone = "enforce-node-allocatable", "pods", "none"
+
+// enforces reports whether all pods together are limited.
+func (o *limitOptions) enforces() bool { return slices.Equal(o.enforce, []string{enforcePods}) }
+
+func (o *limitOptions) check() error {
+	if !o.enforces() && !slices.Equal(o.enforce, []string{enforceNone}) {
+		return exit.Usagef("--%s %s: must be %s or %s",
+			enforceFlag, strings.Join(o.enforce, ","), enforcePods, enforceNone)
+	}
+	if o.pids == 0 || o.pids < -1 {
+		return exit.Usagef("--%s %d: must be greater than 0, or -1", config.PodPIDsFlag, o.pids)
+	}
+	return nil
 }
 
 // evictionOptions define when pods are evicted. Names and defaults are the kubelet's.

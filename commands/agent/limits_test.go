@@ -38,3 +38,30 @@ func TestEvictionFlags(t *testing.T) {
 		}
 	}
 }
+
+// TestLimitFlags checks that invalid limits of pods are errors that name the flag.
+func TestLimitFlags(t *testing.T) {
+	for args, want := range map[string]string{
+		"": "", "--pod-max-pids=-1": "", "--pod-max-pids=100": "",
+		"--enforce-node-allocatable=none": "off", "--enforce-node-allocatable=pods": "",
+		"--enforce-node-allocatable=":                     "--enforce-node-allocatable : must be pods or none",
+		"--enforce-node-allocatable=pods,system-reserved": "--enforce-node-allocatable pods,system-reserved: must be pods or none",
+		"--pod-max-pids=0":                                "--pod-max-pids 0: must be greater than 0, or -1",
+		"--pod-max-pids=-2":                               "--pod-max-pids -2: must be greater than 0, or -1",
+	} {
+		o, f := limitOptions{}, pflag.NewFlagSet("agent", pflag.ContinueOnError)
+		o.addTo(f)
+		if err := f.Parse(strings.Fields(args)); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := o.check(); err != nil {
+			got = err.Error()
+		} else if !o.enforces() {
+			got = "off"
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
+		}
+	}
+}

@@ -25,7 +25,7 @@ func becomeNode(version string) error {
 	}
 	program, err := findNode(paths)
 	if err != nil {
-		return fmt.Errorf("--kubeconfig needs the program %s: %w", nodeProgram, err)
+		return fmt.Errorf("a node of a cluster needs the program %s: %w", nodeProgram, err)
 	}
 	err = program.Exec(os.Args, append(os.Environ(), starterVar+"="+version))
 	return fmt.Errorf("starting %s: %w: install podctl again", program.Path, errors.Join(err, program.Close()))

@@ -29,7 +29,7 @@ func (s *standIn) Pods(context.Context) (*v1.PodList, error) { return &v1.PodLis
 // ClusterPods returns the fixed pods of the API server.
 func (s *standIn) ClusterPods(context.Context) (*api.ClusterPods, error) {
 	if s.remote == nil {
-		return nil, errors.New("the agent is not a node of a cluster")
+		return nil, errors.New("this machine is not a node of a cluster")
 	}
 	return s.remote, nil
 }

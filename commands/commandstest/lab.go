@@ -89,7 +89,7 @@ func (l *Lab) Args(args ...string) []string {
 		"--cgroup-root", l.CgroupRoot,
 		"--proxy-mode", "none",
 		"-r", "unix://" + l.Path("cri.sock"),
-		"--timeout", "30s",
+		"--timeout", "5m",
 	}, args...)
 }
 
@@ -111,12 +111,15 @@ func (l *Lab) Must(args ...string) (stdout, stderr string) {
 	return stdout, stderr
 }
 
-// InTime runs a command line with a time limit until good accepts its exit code and output. The rest of the command
-// must also fit into the limit, so InTime retries with longer limits for a busy machine.
+// Limits returns the time limits with which a test tries a command that ends by its limit. The rest of the command must
+// also fit into the limit, and a busy machine needs a longer one.
+func Limits() []string { return []string{"300ms", "1s", "5s", "30s", "5m"} }
+
+// InTime runs a command line with each of the Limits until good accepts its exit code and output.
 func (l *Lab) InTime(flag string, args []string, good func(code int, text string) bool) {
 	l.t.Helper()
 	var report string
-	for _, limit := range []string{"300ms", "1s", "5s", "30s"} {
+	for _, limit := range Limits() {
 		code, stdout, stderr := l.Call(append(slices.Clone(args), flag, limit)...)
 		if good(code, stdout+stderr) {
 			return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -119,6 +120,16 @@ func (f *Flags) NodeLabels(given map[string]string) map[string]string {
 	// Invalid labels have already ended the command in Load.
 	_ = labelsInto(&all).Set(f.Settings["node-labels"].Value)
 	return all
+}
+
+// PodPIDsFlag is the flag of the agent that limits the tasks of a pod.
+const PodPIDsFlag = "pod-max-pids"
+
+// PodPIDs returns the limit of tasks of a pod in the configuration of the agent, or 0.
+func (f *Flags) PodPIDs() int64 {
+	// Invalid numbers have already ended the command in Load.
+	limit, _ := strconv.ParseInt(f.Settings["agent."+PodPIDsFlag].Value, 0, 64)
+	return limit
 }
 
 // labelsInto returns a flag for node labels.

@@ -76,7 +76,7 @@ func TestAdmissionFlags(t *testing.T) {
 	for file, want := range map[string]string{
 		"enforce-allocatable: true\n": `config.yaml:1: unknown key "enforce-allocatable"`,
 		"system-reserved: memroy=1Gi\n": "config.yaml:1: system-reserved: memroy cannot be reserved: " +
-			"only cpu, memory and ephemeral-storage can",
+			"only cpu, memory, ephemeral-storage and pid can",
 		"system-reserved: cpu\n":    `"cpu" is not of the form NAME=VALUE`,
 		"system-reserved: cpu=-1\n": "cpu=-1: it must not be negative",
 		"\nallowed-unsafe-sysctls: vm.swappiness\n": `config.yaml:2: allowed-unsafe-sysctls: sysctl "vm.swappiness": ` +

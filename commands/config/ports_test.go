@@ -53,3 +53,23 @@ func TestReservedPorts(t *testing.T) {
 		}
 	}
 }
+
+// TestPodPIDs checks that commands without the flag of the agent read its value in the configuration.
+func TestPodPIDs(t *testing.T) {
+	for file, want := range map[string]int64{"": 0, "agent: {pod-max-pids: 100}\n": 100, "agent: {pod-max-pids: 0x10}\n": 16} {
+		path := filepath.Join(t.TempDir(), "config.yaml")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := &Flags{}
+		agent := pflag.NewFlagSet("agent", pflag.ContinueOnError)
+		agent.Int64(PodPIDsFlag, -1, "")
+		env := &terminal.Env{Getenv: func(string) string { return "" }, SystemConfig: path}
+		if err := f.Load(pflag.NewFlagSet("global", pflag.ContinueOnError), Sections{"agent": agent}, env); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.PodPIDs(); got != want {
+			t.Errorf("%q: %d, want %d", file, got, want)
+		}
+	}
+}

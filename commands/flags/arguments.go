@@ -2,6 +2,7 @@ package flags
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,18 +19,13 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OnePod requires one argument: a pod or its manifest.
-func OnePod(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return exit.Usagef("%s takes one pod or its manifest, not %d", cmd.CommandPath(), len(args))
-	}
-	return nil
-}
-
 // Needs requires an argument. The parameter describes it in the error.
-func Needs(what string) cobra.PositionalArgs {
+func Needs(what string) cobra.PositionalArgs { return NeedsUpTo(math.MaxInt, what) }
+
+// NeedsUpTo requires an argument, and refuses more than most of them. The parameter what describes them in the error.
+func NeedsUpTo(most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) == 0 || len(args) > most {
 			return exit.Usagef("%s needs %s", strings.TrimPrefix(cmd.CommandPath(), "podctl "), what)
 		}
 		return nil

@@ -30,7 +30,7 @@ func NewExplain(sess *session.Session) *cobra.Command {
 			flags.ExitCodes("0 success", "1 error"),
 		Example: "  podctl explain pod.spec.containers.livenessProbe\n" +
 			"  podctl explain deployment.spec.strategy",
-		Args: cobra.ExactArgs(1),
+		Args: flags.NeedsUpTo(1, "one kind or field, for example pod.spec"),
 		ValidArgsFunction: completion.Words(
 			"pod.spec", "deployment.spec", "statefulset.spec", "daemonset.spec", "replicaset.spec", "job.spec",
 			"cronjob.spec", "service.spec", "configmap", "secret", "pvc.spec",

@@ -39,7 +39,7 @@ func NewWhy(sess *session.Session) *cobra.Command {
 		Example: "  podctl why web\n" +
 			"  podctl why web app\n" +
 			"  podctl why kube-system/coredns-5f -o json | jq .subjects",
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              flags.NeedsUpTo(2, "a pod and at most one container"),
 		ValidArgsFunction: completion.Of(sess.Flags).Pods,
 		RunE:              flags.Run(sess, o, runWhy),
 	}

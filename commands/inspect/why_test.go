@@ -40,6 +40,7 @@ func kinds(e *why.Explanation, container string) (kinds []string) {
 // TestWhy follows the life of a pod: a start, a missing object, a crash, a delay and a deletion.
 func TestWhy(t *testing.T) {
 	l := newLab(t)
+	l.Clock.Stop() // The delay of a crash must not end before the next command.
 	web := l.Write("web", twoContainers)
 	l.Call("apply", web)
 	stdout, _ := l.Must("why", "web")
@@ -99,6 +100,7 @@ func TestWhyOfDrift(t *testing.T) {
 // TestWhyWithAnAgent checks that the explanation has the next pass of the agent, and why a pod waits for its name.
 func TestWhyWithAnAgent(t *testing.T) {
 	l := newLab(t)
+	l.Clock.Stop()
 	l.Must("apply", l.Write("web", "  containers: [{name: a, image: 'i:1'}]\n"))
 	e := explained(t, l, "web")
 	at := l.Clock.Now().Add(time.Minute)

@@ -189,7 +189,7 @@ func TestEditsCauseNoRestartDelay(t *testing.T) {
 	for spec, args := range map[string][]string{
 		"  hostname: %s\n  containers: [{name: a, image: 'i:1'}]\n": {"apply"},
 		"  hostname: %s\n  initContainers: [{name: first, image: 'i:1'}]\n  containers: [{name: a, image: 'i:1'}]\n": {
-			"apply", "--wait=started", "--timeout", "1m",
+			"apply", "--wait=started",
 		},
 	} {
 		for _, host := range []string{"one", "two", "three", "four"} {

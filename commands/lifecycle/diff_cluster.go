@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -24,12 +25,12 @@ func diffCluster(ctx context.Context, sess *session.Session, output string) erro
 	if err != nil {
 		return err
 	}
-	if remote.Stale != "" {
-		known := "it never sent any"
-		if !remote.AsOf.IsZero() {
-			known = "the watched pods are shown, as of " + remote.AsOf.Local().Format(time.DateTime)
-		}
-		sess.IO.Note("note: the API server did not return the pods: %s; %s", remote.Stale, known)
+	switch {
+	case remote.Stale != "" && remote.AsOf.IsZero():
+		return fmt.Errorf("the API server did not return the pods: %s; this agent has never got any", remote.Stale)
+	case remote.Stale != "":
+		sess.IO.Note("note: the API server did not return the pods: %s; the watched pods are shown, as of %s",
+			remote.Stale, remote.AsOf.Local().Format(time.DateTime))
 	}
 	locals, unreadable, err := localPods(ctx, sess)
 	if err != nil {

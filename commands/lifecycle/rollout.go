@@ -87,7 +87,7 @@ func oneWorkload(cmd *cobra.Command, args []string) error {
 	if len(args) == 2 && podspec.KindOfWord(args[0]).Name != "" {
 		return nil
 	}
-	return cobra.ExactArgs(1)(cmd, args)
+	return flags.NeedsUpTo(1, "one workload, for example deployment/web")(cmd, args)
 }
 
 // recordNamed returns the record of the workload in the arguments (see oneWorkload). command is the kubectl command for
@@ -290,7 +290,7 @@ func newRolloutRestart(sess *session.Session) *cobra.Command {
 			"To restart containers in their sandbox, use podctl restart." +
 			flags.ExitCodes("0 success", "1 error", "3 --wait: not reached in time", "130 interrupted"),
 		Example:           "  podctl rollout restart deployment/web --wait\n  podctl rollout restart sts/db ds/agent",
-		Args:              cobra.MinimumNArgs(1),
+		Args:              flags.Needs("a Deployment, StatefulSet or DaemonSet, for example deployment/web"),
 		ValidArgsFunction: completion.Of(sess.Flags).Kinds,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			keys, err := namedWorkloads(sess, args,

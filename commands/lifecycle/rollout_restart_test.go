@@ -145,7 +145,7 @@ func TestRolloutArgumentsOfKubectl(t *testing.T) {
 			t.Errorf("%s prints nothing", command)
 		}
 	}
-	l.Must("rollout", "status", "deploy/web", "--watch", "--timeout", "1m")
+	l.Must("rollout", "status", "deploy/web", "--watch")
 	if code, _, stderr := l.Call("rollout", "undo", "deploy", "web"); code != exit.Error ||
 		strings.Contains(stderr, "arg(s)") {
 		t.Errorf("undo of the first version: %d %s", code, stderr)

@@ -75,8 +75,8 @@ func runRun(ctx context.Context, sess *session.Session, o *runOptions, args []st
 	if o.from != "" && len(args)+len(o.Files) == 0 {
 		return runFrom(ctx, sess, o, o.from)
 	}
-	if n := len(args) + len(o.Files); n != 1 || o.from != "" {
-		return &exit.CodeError{Code: exit.RunFailed, Err: exit.Usagef("podctl run takes one manifest, not %d", n)}
+	if len(args)+len(o.Files) != 1 || o.from != "" {
+		return &exit.CodeError{Code: exit.RunFailed, Err: exit.Usagef("run needs one manifest, or --from cronjob/NAME")}
 	}
 	pods, err := o.Pods(ctx, sess, args...)
 	switch {

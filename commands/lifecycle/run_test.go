@@ -52,7 +52,7 @@ func TestRunBesideAKubelet(t *testing.T) {
 func (l *lab) besideKubelet() {
 	l.T().Helper()
 	script := l.Path("kubelet")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 60\n"), 0o700); err != nil {
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nsleep 3600\n"), 0o700); err != nil {
 		l.T().Fatal(err)
 	}
 	endpoint := "--container-runtime-endpoint=" + l.Path("cri.sock")
@@ -66,7 +66,7 @@ func (l *lab) besideKubelet() {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 	})
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(soon) {
+	for ; l.T().Context().Err() == nil; time.Sleep(soon) {
 		// A process gets its new name before its new arguments.
 		name, nameErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/comm")
 		args, argsErr := os.ReadFile("/proc/" + strconv.Itoa(cmd.Process.Pid) + "/cmdline")
@@ -92,11 +92,9 @@ func TestFailedStartEndsTheRun(t *testing.T) {
 				l := newLab(t)
 				l.Behave("bad", runtimetest.Behaviour{StartError: "no such file"})
 				l.Behave("good", runtimetest.Behaviour{After: 100 * soon})
-				began := time.Now()
 				code, stdout, stderr := l.Call("apply", "--wait="+goal, l.Write("job", spec))
-				if code != want || !strings.Contains(stderr, "RunContainerError") ||
-					time.Since(began) > 30*time.Second {
-					t.Errorf("%s: exit code %d after %s\n%s%s", goal, code, time.Since(began), stdout, stderr)
+				if code != want || !strings.Contains(stderr, "RunContainerError") {
+					t.Errorf("%s: exit code %d\n%s%s", goal, code, stdout, stderr)
 				}
 			}
 			l := newLab(t)
@@ -128,7 +126,7 @@ func TestRunEndsWithItsReader(t *testing.T) {
 		}
 		code := commands.Main(t.Context(), env, []string{
 			"--state-dir", l.Path("state"), "--log-root", l.Path("logs"), "--cgroup-root", l.CgroupRoot,
-			"-r", "unix://" + l.Path("cri.sock"), "--timeout", "30s", "run", "--rm=" + strconv.FormatBool(remove), job,
+			"-r", "unix://" + l.Path("cri.sock"), "--timeout", "1h", "run", "--rm=" + strconv.FormatBool(remove), job,
 		})
 		if code != exit.BrokenPipe || errs.Len() > 0 {
 			t.Errorf("exit code %d\n%s", code, errs.String())

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/runtimetest"
@@ -60,23 +59,22 @@ func TestWaitNamesUnfinishedContainers(t *testing.T) {
 	const reason = "container a has exited 0 and is not restarted: the pod is ready only once all its containers have ended\n"
 	l := newLab(t)
 	l.Behave("a", runtimetest.Behaviour{After: soon})
-	l.Behave("b", runtimetest.Behaviour{After: 5 * time.Second})
 	web := l.Write("web", twoContainers("OnFailure", "", ""))
-	for _, c := range []struct {
-		want int
-		args []string
-	}{
-		{exit.NotYet, []string{"apply", "--wait", "--timeout", "1500ms", web}},
-		{exit.NotYet, []string{"wait", "--timeout", "1500ms", "web"}},
-		{exit.OK, []string{"wait", "web"}},
-	} {
-		code, _, stderr := l.Call(c.args...)
-		if code != c.want || strings.Count(stderr, "pod default/web: waiting: "+reason) != 1 {
-			t.Errorf("%v: exit code %d\n%s", c.args, code, stderr)
+	for _, args := range [][]string{{"apply", "--wait", web}, {"wait", "web"}} {
+		l.InTime("--timeout", args, func(code int, text string) bool {
+			return code == exit.NotYet && strings.Count(text, "pod default/web: waiting: "+reason) == 1 &&
+				strings.Contains(text, "pod default/web is not ready in time: "+strings.TrimSpace(reason))
+		})
+	}
+	// The other container ends during the next wait.
+	calls := 0
+	l.Fail(runtimetest.Fault{Method: "ListContainers", Times: 1, Only: func(any) bool {
+		if calls++; calls == 10 {
+			go l.Exit("b", 0)
 		}
-		if code != exit.OK &&
-			!strings.Contains(stderr, "pod default/web is not ready in time: "+strings.TrimSpace(reason)) {
-			t.Errorf("%v: %s", c.args, stderr)
-		}
+		return false
+	}})
+	if _, stderr := l.Must("wait", "web"); strings.Count(stderr, "pod default/web: waiting: "+reason) != 1 {
+		t.Error(stderr)
 	}
 }

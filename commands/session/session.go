@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,9 @@ type Session struct {
 	// Pulls is the number of concurrent image pulls; zero means no limit. It must be set before the first call of
 	// Engine.
 	Pulls int
+	// PodPIDs is the maximum number of tasks of a pod; zero means that of the configuration. It must be set before the
+	// first call of Engine.
+	PodPIDs int64
 
 	client *cri.Client
 	engine *runtime.Engine
@@ -78,7 +82,8 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	client.Starting = func(text string) { s.IO.NoteOnce("%s", text) }
 	s.client = client
 	s.engine = runtime.NewEngine(client, runtime.Settings{
-		Layout: s.Flags.Layout(), Sources: observe.Sources{CgroupRoot: s.Flags.CgroupRoot}, Now: s.IO.Now,
+		Layout: s.Flags.Layout(), Now: s.IO.Now,
+		Sources:     observe.Sources{CgroupRoot: s.Flags.CgroupRoot, PodPIDs: cmp.Or(s.PodPIDs, s.Flags.PodPIDs())},
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
 		Reserved: s.Flags.ReservedPorts(), Kernel: s.kernel(),
 		Devices: api.Client{Socket: s.Flags.Layout().AgentSocket()},

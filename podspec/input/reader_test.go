@@ -128,6 +128,7 @@ func TestDownloadsAreBounded(t *testing.T) {
 			}
 		}
 	})
+	reader.Timeout = time.Hour
 	if _, err := reader.Read(t.Context(), endless); err == nil || !strings.Contains(err.Error(), "larger than 10485760 bytes") {
 		t.Errorf("an endless answer: %v", err)
 	}

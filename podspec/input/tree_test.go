@@ -191,8 +191,9 @@ func TestManifestsTogetherAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, each := (&Tree{Path: dir}).Each(t.Context(), nothing)
-	_, read := Reader{}.Read(t.Context(), dir)
+	reader := Reader{Timeout: time.Hour}
+	_, each := (&Tree{Reader: reader, Path: dir}).Each(t.Context(), nothing)
+	_, read := reader.Read(t.Context(), dir)
 	if !errors.Is(each, errTogether) || !errors.Is(read, errTogether) {
 		t.Errorf("%v, %v", each, read)
 	}

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +192,51 @@ func TestAllocatable(t *testing.T) {
 	if got := s.Allocatable(v1.ResourceList{v1.ResourceMemory: {}}); len(got) > 0 {
 		t.Errorf("of an unknown machine: %v", got)
 	}
+}
+
+// TestLimits checks what all pods together may use: all resources that are not reserved, also those that eviction keeps
+// free. Without enforcement, that is the whole machine.
+func TestLimits(t *testing.T) {
+	capacity := v1.ResourceList{
+		v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("1000Mi"),
+		model.ResourcePIDs: resource.MustParse("4000"), "hugepages-2Mi": resource.MustParse("4Mi"),
+	}
+	for reserved, want := range map[string]string{
+		"memory=200Mi":         "cpu 2, hugepages-2Mi 4Mi, memory 800Mi, pid 4k",
+		"cpu=3,pid=1000":       "cpu 0, hugepages-2Mi 4Mi, memory 1000Mi, pid 3k",
+		"memory=1000Mi":        "nothing is left for pods: 1000Mi of memory is reserved, and the machine has 1000Mi",
+		"pid=5000":             "nothing is left for pods: 5k of pid is reserved, and the machine has 4k",
+		"ephemeral-storage=1G": "cpu 2, hugepages-2Mi 4Mi, memory 1000Mi, pid 4k",
+	} {
+		s := &Settings{Enforce: true, Reserved: v1.ResourceList{}}
+		for pair := range strings.SplitSeq(reserved, ",") {
+			name, value, _ := strings.Cut(pair, "=")
+			s.Reserved[v1.ResourceName(name)] = resource.MustParse(value)
+		}
+		if err := s.Check(); err != nil {
+			t.Error(err)
+		}
+		if got := limitsText(s, capacity); got != want {
+			t.Errorf("%s: %s, want %s", reserved, got, want)
+		}
+		s.Enforce = false
+		if got := limitsText(s, capacity); got != "cpu 2, hugepages-2Mi 4Mi, memory 1000Mi, pid 4k" {
+			t.Errorf("%s, not enforced: %s", reserved, got)
+		}
+	}
+}
+
+func limitsText(s *Settings, capacity v1.ResourceList) string {
+	limits, err := s.Limits(capacity)
+	if err != nil {
+		return err.Error()
+	}
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		has := limits[name]
+		texts = append(texts, string(name)+" "+has.String())
+	}
+	return strings.Join(texts, ", ")
 }
 
 // TestPodsAreCounted checks that a pod above the maximum is rejected before any other check.

@@ -22,6 +22,8 @@ type Settings struct {
 	MaxPods int
 	// Reserved is reserved for the system and not available to pods.
 	Reserved v1.ResourceList
+	// Enforce limits all pods together to the resources that are not reserved.
+	Enforce bool
 	// KeptFree are the amounts that eviction keeps free. If nil, they are the kubelet's defaults.
 	KeptFree map[v1.ResourceName]Share
 	// UnsafeSysctls are the sysctls that pods may set beside the safe ones; a star at the end matches any rest.
@@ -83,8 +85,11 @@ func (s *Settings) Check() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Reserved)) {
-		if name != v1.ResourceCPU && name != v1.ResourceMemory && name != v1.ResourceEphemeralStorage {
-			return fmt.Errorf("%s cannot be reserved: only cpu, memory and ephemeral-storage can", name)
+		known := []v1.ResourceName{
+			v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, model.ResourcePIDs,
+		}
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("%s cannot be reserved: only cpu, memory, ephemeral-storage and pid can", name)
 		}
 	}
 	return nil
@@ -146,6 +151,28 @@ func (s *Settings) Allocatable(capacity v1.ResourceList) v1.ResourceList {
 		}
 	}
 	return list
+}
+
+// Limits returns how much of a machine's capacity all pods together may use. What eviction keeps free is part of it
+// (kubelet: getNodeAllocatableInternalAbsolute). If nothing is left of a resource, it returns an error.
+func (s *Settings) Limits(capacity v1.ResourceList) (v1.ResourceList, error) {
+	limits := v1.ResourceList{}
+	for _, name := range slices.Sorted(maps.Keys(capacity)) {
+		left := capacity[name].DeepCopy()
+		if s.Enforce {
+			left.Sub(s.Reserved[name])
+		}
+		if reserved := s.Reserved[name]; left.Sign() <= 0 && (name == v1.ResourceMemory || name == model.ResourcePIDs) {
+			has := capacity[name]
+			return nil, fmt.Errorf("nothing is left for pods: %s of %s is reserved, and the machine has %s",
+				reserved.String(), name, has.String())
+		}
+		if left.Sign() < 0 {
+			left = resource.Quantity{Format: left.Format}
+		}
+		limits[name] = left
+	}
+	return limits, nil
 }
 
 func isHugePages(name v1.ResourceName) bool {

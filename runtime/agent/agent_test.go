@@ -186,9 +186,12 @@ func (l *lab) running() map[string]string {
 	return all
 }
 
+// patient is how long a test waits for an expected event. Only a test that fails needs it.
+const patient = 10 * time.Minute
+
 func (l *lab) until(what string, done func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patient); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			l.t.Fatalf("timeout: %s", what)
 		}

@@ -109,7 +109,6 @@ func (a *Agent) drain() {
 // handleEndPass handles the result of a pass that ends a pod for good.
 func handleEndPass(a *Agent, now time.Time, p *passResult) {
 	uid, result := p.pass.Ref.UID, p.result()
-	a.workers.Done(now, uid, result)
 	if !result.Failed {
 		// No container runs any more (kubelet: SyncTerminatingPod).
 		a.probes.forget(uid)
@@ -141,34 +140,22 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	if a.last[uid].idle && !before.idle {
 		a.admitter.wakeWaiting(now)
 	}
+	a.workers.Done(now, uid, p.result())
 	switch {
 	case p.superseded():
-		a.workers.Done(now, uid, p.result())
 		a.workers.Forget(uid)
 		a.probes.forget(uid)
 		a.reader.readOne(uid)
 	case p.pass.Kind == podworkers.Terminate:
-		a.workers.Done(now, uid, p.result())
 		if p.failure() == nil {
 			a.handleEnd(ctx, p)
 		}
 	case p.pass.Kind == podworkers.End:
 		handleEndPass(a, now, p)
-	case p.pass.Kind == podworkers.Stop:
-		a.workers.Done(now, uid, p.result())
-	default:
+	case p.pass.Kind != podworkers.Stop:
 		a.probes.sync(ctx, p)
-		a.workers.Done(now, uid, p.result())
-		_, known := a.reconciler.stored[uid]
-		switch {
-		case p.err != nil, !known:
-			a.reader.readAfterPass(p.pass.Pod)
-		case made.PendingResize != nil:
-			a.reconciler.recordApplied(p.pod())
-		case !made.Refused():
-			if a.reconciler.recordApplied(p.pass.Pod) {
-				a.admitter.wakeWaiting(now)
-			}
+		if a.reader.noteSync(p) {
+			a.admitter.wakeWaiting(now)
 		}
 	}
 }

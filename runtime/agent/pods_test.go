@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -24,7 +23,7 @@ import (
 // watchPods watches the pods of an agent over a socket. The returned function next waits for an event.
 func watchPods(t *testing.T, a *Agent) (next func() (string, *v1.Pod), all *[]byte) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), patient)
 	socket, served := filepath.Join(t.TempDir(), "pods.sock"), make(chan error, 1)
 	l, err := api.Listen(ctx, socket)
 	if err != nil {

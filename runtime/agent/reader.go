@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
@@ -85,6 +87,22 @@ func (r *recordReader) readOne(uid types.UID) {
 		return
 	}
 	r.reconciler.handleRecord(r.now(), uid, stored)
+}
+
+// noteSync updates the record of a pod after a pass that syncs or evicts it. It reports whether the pod requests
+// fewer resources than before.
+func (r *recordReader) noteSync(p *passResult) (shrinks bool) {
+	made := cmp.Or(p.planned(), &plan.Plan{})
+	_, known := r.reconciler.stored[p.pass.Ref.UID]
+	switch {
+	case p.err != nil, !known:
+		r.readAfterPass(p.pass.Pod)
+	case made.PendingResize != nil:
+		r.reconciler.recordApplied(p.pod())
+	case !made.Refused():
+		return r.reconciler.recordApplied(p.pass.Pod)
+	}
+	return false
 }
 
 // readAfterPass reads the checkpoint of a pod after its first pass or a failed pass. Only the checkpoint shows which

@@ -34,7 +34,7 @@ func (l *lab) behindProxy() *runtimetest.Proxy {
 // inLoop evaluates a function in the loop of an agent.
 func inLoop[T any](l *lab, a *Agent, see func() T) T {
 	l.t.Helper()
-	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(l.t.Context(), patient)
 	defer cancel()
 	seen, err := call(ctx, a.inbox, see)
 	if err != nil {

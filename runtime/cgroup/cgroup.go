@@ -44,6 +44,23 @@ func (t *tree) ensure(name string, r Resources) error {
 	return err
 }
 
+// Limit sets the limits of all pods together, whose cgroup is name. It creates this cgroup and those of the lower QoS
+// classes in it, unless they exist, so that Ensure leaves the limits as they are. A nil value stays as it is. While the
+// pods use more memory than the limit, nothing changes, and the error is an *InUseError.
+func (Machine) Limit(name string, tiers []string, r Resources) error {
+	t, err := findTree()
+	if err != nil {
+		return &UnavailableError{Path: name, Err: err}
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if used := usageIn(t, name).WorkingSet; used != nil && r.Memory != nil && *used > uint64(*r.Memory) {
+		return &InUseError{Used: int64(*used), Limit: *r.Memory}
+	}
+	return t.limit(name, tiers, r)
+}
+
 // Exists reports whether a pod's cgroup exists, complete enough for a kubelet that takes the pod over (kubelet:
 // cgroupManagerImpl.Exists).
 func (Machine) Exists(name string) bool {

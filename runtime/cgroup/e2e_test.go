@@ -48,6 +48,7 @@ var (
 	cpuWeight   = setting{"cpu", "cpu.shares", "cpu.weight"}
 	cpuQuota    = setting{"cpu", "cpu.cfs_quota_us", "cpu.max"}
 	memoryLimit = setting{"memory", "memory.limit_in_bytes", "memory.max"}
+	taskLimit   = setting{"pids", "pids.max", "pids.max"}
 )
 
 func (s setting) of(t *testing.T, tr *tree, name string) string {
@@ -106,13 +107,16 @@ func TestPodCgroupIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	}
 	r := Resources{
 		CPUShares: new(uint64(512)), CPUQuota: new(int64(50000)), CPUPeriod: new(uint64(100000)), Memory: new(int64(64 << 20)),
-		HugePages: map[string]uint64{"2MB": 0},
+		Pids: new(int64(321)), HugePages: map[string]uint64{"2MB": 0},
 	}
 	for range 2 {
 		if err := (Machine{}).Ensure(name, r); err != nil {
 			t.Fatal(err)
 		}
 		limits{512, 50000, 64 << 20}.want(t, tr, name)
+		if got := taskLimit.of(t, tr, name); got != "321" {
+			t.Errorf("pids.max is %s", got)
+		}
 	}
 	if !(Machine{}).Exists(name) {
 		t.Error("it does not exist")
@@ -417,18 +421,11 @@ func TestSliceIsMadeWithItsLimitsAndRemoved(t *testing.T) {
 	}
 }
 
-// TestWorkingSetOfGroup checks that the memory of a process in a cgroup is its working set.
-func TestWorkingSetOfGroup(t *testing.T) {
-	tr, root := realTree(t)
-	if tr.unified {
-		t.Skip("the cgroups of version 2 belong to systemd")
-	}
-	limit := int64(128 << 20)
-	if err := (Machine{}).Ensure(root, Resources{Memory: &limit}); err != nil {
-		t.Fatal(err)
-	}
+// holdMemory starts a process in a cgroup that holds 32 MiB. release ends it.
+func holdMemory(t *testing.T, tr *tree, name string) (release func()) {
+	t.Helper()
 	h, _ := tr.find("memory")
-	script := "echo $$ >" + filepath.Join(h.at(root), "cgroup.procs") +
+	script := "echo $$ >" + filepath.Join(h.at(name), "cgroup.procs") +
 		`; x=$(head -c 33554432 /dev/zero | tr '\0' x); echo held; read _`
 	holder := exec.CommandContext(t.Context(), "sh", "-c", script)
 	in, err := holder.StdinPipe()
@@ -439,6 +436,25 @@ func TestWorkingSetOfGroup(t *testing.T) {
 	if _, err = out.Read(make([]byte, 5)); err != nil {
 		t.Fatal(err)
 	}
+	return func() {
+		t.Helper()
+		if err := errors.Join(in.Close(), holder.Wait()); err != nil && !errors.As(err, new(*exec.ExitError)) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWorkingSetOfGroup checks that the memory of a process in a cgroup is its working set.
+func TestWorkingSetOfGroup(t *testing.T) {
+	tr, root := realTree(t)
+	if tr.unified {
+		t.Skip("the cgroups of version 2 belong to systemd")
+	}
+	limit := int64(128 << 20)
+	if err := (Machine{}).Ensure(root, Resources{Memory: &limit}); err != nil {
+		t.Fatal(err)
+	}
+	release := holdMemory(t, tr, root)
 	usage, err := Machine{}.Usage(root)
 	if err != nil || usage.WorkingSet == nil || usage.Limit == nil || *usage.Limit != uint64(limit) {
 		t.Fatalf("%+v %v", usage, err)
@@ -450,7 +466,5 @@ func TestWorkingSetOfGroup(t *testing.T) {
 	if all, err := WorkingSet(); err != nil || all < used {
 		t.Errorf("working set of the machine %d %v, less than %d", all, err, used)
 	}
-	if err := errors.Join(in.Close(), holder.Wait()); err != nil && !errors.As(err, new(*exec.ExitError)) {
-		t.Error(err)
-	}
+	release()
 }

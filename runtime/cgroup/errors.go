@@ -37,6 +37,15 @@ func settingError(name string, err error) error {
 	return fmt.Errorf("setting the limits of cgroup %s: %w", name, err)
 }
 
+// InUseError reports that all pods together use more memory than a limit. To set the limit would kill processes.
+type InUseError struct{ Used, Limit int64 }
+
+// Error returns the amounts.
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("all pods together use %d MiB of memory, more than their limit of %d MiB",
+		e.Used>>20, e.Limit>>20)
+}
+
 // BusyError reports that processes run in a cgroup to remove.
 type BusyError struct {
 	Path string

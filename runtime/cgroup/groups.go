@@ -10,6 +10,7 @@ type Groups interface {
 	Remove(ctx context.Context, name string) error
 	Destroy(ctx context.Context, name, socket string, unused func() error) error
 	Members(name string) ([]int, error)
+	Usage(name string) (Usage, error)
 	Occupants(pods []string, containerID string, first int) (Processes, bool)
 }
 

@@ -16,6 +16,8 @@ type Resources struct {
 	CPUPeriod *uint64
 	// Memory is in bytes.
 	Memory *int64
+	// Pids is the number of tasks.
+	Pids *int64
 	// HugePages maps a page size with the kernel's name (2MB) to bytes. Other sizes are not limited.
 	HugePages map[string]uint64
 }
@@ -37,6 +39,9 @@ func (t *tree) translate(r Resources) *cgroups.Resources {
 	}
 	if r.Memory != nil && *r.Memory > 0 {
 		out.Memory = *r.Memory
+	}
+	if r.Pids != nil && *r.Pids > 0 {
+		out.PidsLimit = r.Pids
 	}
 	if t.has("hugetlb") {
 		for _, size := range slices.Sorted(maps.Keys(r.HugePages)) {

@@ -15,6 +15,7 @@ func TestLimitsInBothCgroupVersions(t *testing.T) {
 		CPUQuota:  new(int64(50000)),
 		CPUPeriod: new(uint64(100000)),
 		Memory:    new(int64(64 << 20)),
+		Pids:      new(int64(100)),
 		HugePages: huge,
 	}
 	tests := map[string]struct {
@@ -24,15 +25,15 @@ func TestLimitsInBothCgroupVersions(t *testing.T) {
 	}{
 		"everything, version 1": {
 			fakeTree(t, "cpu", "hugetlb"), all,
-			cgroups.Resources{CpuShares: 512, CpuQuota: 50000, CpuPeriod: 100000, Memory: 64 << 20, HugetlbLimit: limits},
+			cgroups.Resources{CpuShares: 512, CpuQuota: 50000, CpuPeriod: 100000, Memory: 64 << 20, PidsLimit: new(int64(100)), HugetlbLimit: limits},
 		},
 		"everything, version 2": {
 			fakeUnified(t, "cpu", "memory", "hugetlb"), all,
-			cgroups.Resources{CpuWeight: 20, CpuQuota: 50000, CpuPeriod: 100000, Memory: 64 << 20, HugetlbLimit: limits},
+			cgroups.Resources{CpuWeight: 20, CpuQuota: 50000, CpuPeriod: 100000, Memory: 64 << 20, PidsLimit: new(int64(100)), HugetlbLimit: limits},
 		},
 		"a machine without the controller of huge pages": {
 			fakeTree(t, "cpu"), all,
-			cgroups.Resources{CpuShares: 512, CpuQuota: 50000, CpuPeriod: 100000, Memory: 64 << 20},
+			cgroups.Resources{CpuShares: 512, CpuQuota: 50000, CpuPeriod: 100000, Memory: 64 << 20, PidsLimit: new(int64(100))},
 		},
 		"no limits remove the previous ones": {
 			fakeTree(t, "cpu"),
@@ -41,7 +42,7 @@ func TestLimitsInBothCgroupVersions(t *testing.T) {
 		},
 		"zero means no limit": {
 			fakeUnified(t, "cpu"),
-			Resources{CPUQuota: new(int64(0)), Memory: new(int64(0))},
+			Resources{CPUQuota: new(int64(0)), Memory: new(int64(0)), Pids: new(int64(0))},
 			cgroups.Resources{CpuQuota: -1, Memory: -1},
 		},
 		"shares below the least": {

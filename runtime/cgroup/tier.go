@@ -75,6 +75,35 @@ func (t *tree) tierResources(kind tier, cpus int) *cgroups.Resources {
 	return r
 }
 
+func (t *tree) limit(name string, tiers []string, r Resources) error {
+	for _, tier := range above(name) {
+		if err := t.ensureTier(tier); err != nil {
+			return err
+		}
+	}
+	if err := t.set(name, t.topResources(r)); err != nil {
+		return err
+	}
+	for _, tier := range tiers {
+		if err := t.ensureTier(tier); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// topResources converts limits like translate, but removes no limit that an administrator may have set.
+func (t *tree) topResources(r Resources) *cgroups.Resources {
+	out := t.translate(r)
+	if out.CpuQuota == noLimit {
+		out.CpuQuota = 0
+	}
+	if out.Memory == noLimit {
+		out.Memory = 0
+	}
+	return out
+}
+
 // reweigh sets the weight of the burstable tier to the sum of its pods' requests. It only affects fairness between
 // tiers, so a failure is ignored (the kubelet also only logs it).
 func (t *tree) reweigh(name string) {

@@ -19,13 +19,16 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
-// eventServer sends events and then breaks the stream. If broken is nil, it waits for the client.
+// eventServer sends events, calls sent, and then breaks the stream. If broken is nil, it waits for the client.
 type eventServer struct {
 	eventsapi.UnimplementedEventsServer
 
 	events []any
+	sent   func()
 	broken error
 }
 
@@ -39,8 +42,12 @@ func (s *eventServer) Subscribe(_ *eventsapi.SubscribeRequest, stream eventsapi.
 			return err
 		}
 	}
+	if s.sent != nil {
+		s.sent()
+	}
 	if s.broken == nil {
 		<-stream.Context().Done()
+		return stream.Context().Err() // Without it, the client could see the end of the stream before that of its context.
 	}
 	return s.broken
 }
@@ -105,9 +112,8 @@ func TestWatchExitsOfOtherRuntimes(t *testing.T) {
 
 // TestWatchExitsEnds checks that the watch ends with its context.
 func TestWatchExitsEnds(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := watched(ctx, t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, &eventServer{}) })
+	ctx, expire := runtimetest.Expiring(t.Context())
+	_, err := watched(ctx, t, func(s *grpc.Server) { eventsapi.RegisterEventsServer(s, &eventServer{sent: expire}) })
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("it ends with %v", err)
 	}
@@ -133,7 +139,7 @@ func TestWatchExitsReportsEarlierOnes(t *testing.T) {
 		{ID: "ended", Status: task.Status_STOPPED, ExitStatus: 7, ExitedAt: timestamppb.New(at)},
 		{ID: "odd", Status: task.Status_STOPPED},
 	}}
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var received []Exit
 	err := watching(ctx, t, func(s *grpc.Server) {

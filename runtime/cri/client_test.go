@@ -201,3 +201,15 @@ func TestSystemdCgroupOfAnOldRuntime(t *testing.T) {
 		}
 	}
 }
+
+// TestServer finds the process that listens at the socket of an endpoint.
+func TestServer(t *testing.T) {
+	if pid, err := (Endpoint{Address: "unix://" + socket(t)}).Server(t.Context()); err != nil || pid != os.Getpid() {
+		t.Errorf("%d %v", pid, err)
+	}
+	for _, address := range []string{"unix://" + deadSocket(t), "tcp://x"} {
+		if pid, err := (Endpoint{Address: address}).Server(t.Context()); err == nil {
+			t.Errorf("%s: %d without a listener", address, pid)
+		}
+	}
+}

@@ -1,11 +1,14 @@
 package cri
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/safefs"
@@ -28,6 +31,31 @@ func (e Endpoint) Socket() string {
 		return path
 	}
 	return ""
+}
+
+// Server returns the id of the process that listens at a unix socket: the runtime, unless another process has opened
+// the socket for it.
+func (e Endpoint) Server(ctx context.Context) (pid int, err error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", e.Socket())
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	socket, ok := conn.(*net.UnixConn)
+	if !ok {
+		return 0, fmt.Errorf("%s is not a unix socket", e)
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	failed := raw.Control(func(fd uintptr) {
+		var peer *unix.Ucred
+		if peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(peer.Pid)
+		}
+	})
+	return pid, errors.Join(err, failed)
 }
 
 // EndpointSources lists the places to look for an endpoint, in this order.

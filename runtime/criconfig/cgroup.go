@@ -9,6 +9,7 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // cgroupTop is the cgroup that contains all pods.
@@ -81,12 +82,13 @@ type PodResources struct {
 	CPUQuota  *int64
 	CPUPeriod *uint64
 	Memory    *int64
+	Pids      *int64
 	// HugePages maps a page size to its limit in bytes.
 	HugePages map[string]uint64
 }
 
 // PodCgroup computes the limits of the pod's own cgroup: totals with overhead, and upper limits only if every container
-// has one (kubelet: ResourceConfigForPod).
+// has one (kubelet: ResourceConfigForPod, podContainerManagerImpl.EnsureExists).
 func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	limits, cpuLimited, memoryLimited := podspec.Limits(pod)
@@ -94,6 +96,9 @@ func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	shares, quota := uint64(all.GetCpuShares()), all.GetCpuQuota()
 	period, memory := uint64(cfsPeriod), all.GetMemoryLimitInBytes()
 	r := PodResources{CPUShares: &shares, HugePages: hugePages(pod, node)}
+	if node.PodPIDs > 0 {
+		r.Pids = &node.PodPIDs
+	}
 	qos := podspec.QOSClass(pod)
 	if qos == v1.PodQOSBestEffort {
 		shares = minShares
@@ -104,6 +109,25 @@ func PodCgroup(pod *v1.Pod, node Node) PodResources {
 	}
 	if memoryLimited || qos == v1.PodQOSGuaranteed {
 		r.Memory = &memory
+	}
+	return r
+}
+
+// AllPodsCgroup returns the limits of the cgroup that contains all pods, for the resources that all pods together may
+// use (kubelet: getCgroupConfigInternal). Missing resources have no limit, except huge pages.
+func AllPodsCgroup(limits v1.ResourceList, node Node) PodResources {
+	r := PodResources{HugePages: map[string]uint64{}}
+	if cpu, known := limits[v1.ResourceCPU]; known {
+		r.CPUShares = new(uint64(milliToShares(cpu.MilliValue()))) // it is positive
+	}
+	if memory, known := limits[v1.ResourceMemory]; known {
+		r.Memory = new(memory.Value())
+	}
+	if pids, known := limits[model.ResourcePIDs]; known {
+		r.Pids = new(pids.Value())
+	}
+	for _, size := range node.HugePageSizes {
+		r.HugePages[size] = hugePageLimit(limits, size)
 	}
 	return r
 }

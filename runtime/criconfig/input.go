@@ -35,6 +35,8 @@ type Node struct {
 	HugePageSizes []string `json:"hugePageSizes,omitempty"`
 	// CgroupRoot is the path before /kubepods; empty if podctl has the machine for itself.
 	CgroupRoot string `json:"cgroupRoot,omitempty"`
+	// PodPIDs limits the tasks of each pod, unless it is zero or negative.
+	PodPIDs int64 `json:"podPIDs,omitempty"`
 	// ResolvConf and HostsFile are the node's own files.
 	ResolvConf []byte `json:"-"`
 	HostsFile  []byte `json:"-"`

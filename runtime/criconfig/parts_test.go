@@ -178,8 +178,13 @@ func TestResourcesAreTheKubelets(t *testing.T) {
 		gotPod, wantPod := asJSON(t, []any{pod.CPUPeriod, pod.CPUQuota, pod.CPUShares, pod.Memory}), asJSON(t, []any{
 			r.Expect.PodCgroup.CPUPeriod, r.Expect.PodCgroup.CPUQuota, r.Expect.PodCgroup.CPUShares, r.Expect.PodCgroup.Memory,
 		})
-		if gotPod != wantPod {
+		if gotPod != wantPod || pod.Pids != nil {
 			t.Errorf("pod cgroup %s, want %s", gotPod, wantPod)
+		}
+		limited := node
+		limited.PodPIDs = 7
+		if pids := PodCgroup(r.Pod, limited).Pids; pids == nil || *pids != 7 {
+			t.Error("the tasks of the pod have no limit")
 		}
 		compare(t, r.Expect.SandboxResources, sandboxResources(r.Pod, node))
 		compare(t, r.Expect.SandboxOverhead, overheadResources(r.Pod, node))

@@ -3,10 +3,12 @@ package criconfig
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // TestResourcesOfAnUnknownMachine checks that a container with a request is configured without preference if the memory
@@ -44,5 +46,24 @@ func TestCgroupOfAPodBelowARoot(t *testing.T) {
 				t.Errorf("root %q, systemd %t: %s, want %s", name, systemd, got, want[i])
 			}
 		}
+	}
+}
+
+// TestAllPodsCgroup checks the limits of the cgroup of all pods. Page sizes without pages are limited to nothing.
+func TestAllPodsCgroup(t *testing.T) {
+	limits := v1.ResourceList{
+		v1.ResourceCPU: resource.MustParse("1500m"), v1.ResourceMemory: resource.MustParse("1Gi"),
+		model.ResourcePIDs: resource.MustParse("100"), "hugepages-2Mi": resource.MustParse("4Mi"),
+	}
+	node := Node{HugePageSizes: []string{"2MB", "1GB"}}
+	want := PodResources{
+		CPUShares: new(uint64(1536)), Memory: new(int64(1 << 30)), Pids: new(int64(100)),
+		HugePages: map[string]uint64{"2MB": 4 << 20, "1GB": 0},
+	}
+	if diff := cmp.Diff(want, AllPodsCgroup(limits, node)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if got := AllPodsCgroup(nil, Node{}); got.CPUShares != nil || got.Memory != nil || got.Pids != nil {
+		t.Errorf("an unknown machine: %+v", got)
 	}
 }

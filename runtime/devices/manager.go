@@ -80,12 +80,18 @@ func (m *Manager) Settle() {
 	m.settled = true
 }
 
-// Resources describes the resources in order.
+// Resources describes the resources in order. If the pods of the node are known, it leaves out the devices of pods that
+// have ended.
 func (m *Manager) Resources() []model.DeviceResource {
+	pods, err := m.uses()
+	if err != nil {
+		m.settings.Log.Warn("devices of pods that have ended are shown as used", "error", err.Error())
+		pods = nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expire()
-	uses := m.records.uses()
+	uses := m.records.usesOf(pods)
 	var all []model.DeviceResource
 	for _, name := range slices.Sorted(maps.Keys(m.resources)) {
 		all = append(all, m.resources[name].state(name, uses[name]))
@@ -157,7 +163,7 @@ func (m *Manager) connected(name string, p *plugin) {
 	m.settings.Log.Info("device plugin registered", "resource", name)
 }
 
-// report notes the devices that a plugin reports.
+// report notes the devices that a plugin reports. Some plugins repeat a report that has not changed every few seconds.
 func (m *Manager) report(name string, p *plugin, listed []*pluginapi.Device) {
 	m.mu.Lock()
 	r := m.resources[name]
@@ -168,12 +174,15 @@ func (m *Manager) report(name string, p *plugin, listed []*pluginapi.Device) {
 	next := devicesOf(listed)
 	changed := !r.announced || !maps.EqualFunc(r.devices, next, device.equal)
 	r.devices, r.reportedAt, r.announced = next, m.settings.Now(), true
-	err := m.write()
 	healthy := len(r.healthy())
+	var err error
+	if changed {
+		err = m.write()
+	}
 	m.mu.Unlock()
-	m.settings.Log.Info("devices reported", "resource", name, "devices", len(listed), "healthy", healthy)
 	m.warn(err)
 	if changed {
+		m.settings.Log.Info("devices reported", "resource", name, "devices", len(listed), "healthy", healthy)
 		m.settings.Changed(m.serving, name)
 	}
 }

@@ -7,12 +7,16 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 )
 
 // preStartTimeout is how long a plugin may take before each start of a container, as the API defines it.
 const preStartTimeout = pluginapi.KubeletPreStartContainerRPCTimeoutInSecs * time.Second
+
+// connectTimeout is how long a plugin that registers may take to serve its socket (kubelet: dial).
+const connectTimeout = 10 * time.Second
 
 // plugin is a connection to a device plugin.
 type plugin struct {
@@ -21,19 +25,36 @@ type plugin struct {
 	options *pluginapi.DevicePluginOptions
 }
 
-// connect connects to a plugin and reads its options (kubelet: PluginConnected). An answer has at most 4 MiB, the limit
-// of gRPC.
-func connect(ctx context.Context, socket string) (*plugin, error) {
-	conn, err := grpc.NewClient("unix:"+socket,
-		grpc.WithAuthority("localhost"), grpc.WithTransportCredentials(insecure.NewCredentials()))
+// connect connects to a plugin and reads its options (kubelet: Connect, PluginConnected). An answer has at most 4 MiB,
+// the limit of gRPC.
+func connect(ctx context.Context, socket string, options ...grpc.DialOption) (*plugin, error) {
+	conn, err := grpc.NewClient("unix:"+socket, append(options,
+		grpc.WithAuthority("localhost"), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return nil, fmt.Errorf("failed to connect to the device plugin: %w", err)
+	}
+	if err = await(ctx, conn); err != nil {
+		err = fmt.Errorf("no connection to the device plugin's socket %s: %w", socket, err)
+		return nil, errors.Join(err, conn.Close())
 	}
 	p := &plugin{conn: conn, client: pluginapi.NewDevicePluginClient(conn)}
 	if p.options, err = p.client.GetDevicePluginOptions(ctx, &pluginapi.Empty{}); err != nil {
 		return nil, errors.Join(fmt.Errorf("failed to get device plugin options: %w", err), conn.Close())
 	}
 	return p, nil
+}
+
+// await waits for a connection. Some plugins register before they serve their socket.
+func await(ctx context.Context, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	for state := conn.GetState(); state != connectivity.Ready; state = conn.GetState() {
+		conn.Connect()
+		if !conn.WaitForStateChange(ctx, state) {
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // watch passes on what the plugin reports, until the connection ends.

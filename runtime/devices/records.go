@@ -68,10 +68,13 @@ func (r records) of(pod types.UID, container string) records {
 	return own
 }
 
-// uses lists the containers that have devices, by resource.
-func (r records) uses() map[string][]model.DeviceUse {
+// usesOf lists the containers of pods that have devices, by resource; those of all pods if pods is nil.
+func (r records) usesOf(pods map[types.UID]bool) map[string][]model.DeviceUse {
 	uses := map[string][]model.DeviceUse{}
 	for _, k := range r.sorted() {
+		if _, known := pods[k.pod]; pods != nil && !known {
+			continue
+		}
 		use := model.DeviceUse{Pod: k.pod, Container: k.container, IDs: r[k].ids()}
 		uses[k.resource] = append(uses[k.resource], use)
 	}

@@ -85,7 +85,7 @@ func checkCapabilities(f *Facts) Check {
 			"run podctl as root")
 	}
 	c := warning("without "+strings.Join(missing, ", "),
-		"run podctl with them, or accept that "+strings.Join(without, "; "))
+		"run podctl with the missing capabilities, or accept that "+strings.Join(without, "; "))
 	if fatal {
 		c.Result = Failed
 	}

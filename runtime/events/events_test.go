@@ -1,6 +1,7 @@
 package events
 
 import (
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -76,6 +77,26 @@ func TestRecorders(t *testing.T) {
 }
 
 // TestShownMessagesAreRedacted checks that values of Secrets that are known now are removed from earlier events.
+// TestEvicted checks that an eviction is recorded once, with the annotations of its event.
+func TestEvicted(t *testing.T) {
+	pod := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}.Pod("u")
+	why := &model.Eviction{At: noon, Annotations: map[string]string{"starved_resource": "memory"}}
+	for i := range 2 {
+		var r Recorder
+		r.Evicted(noon.Add(time.Duration(i)*time.Minute), why, "x")
+		if err := r.Write(pod, model.PodRef{UID: "u"}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, err := pod.History().Read()
+	if err != nil || len(h.Events) != 1 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	if e := h.Events[0]; e.Type != state.Warning || e.Reason != "Evicted" || e.Count != 1 || !maps.Equal(e.Annotations, why.Annotations) {
+		t.Errorf("%+v", e)
+	}
+}
+
 func TestShownMessagesAreRedacted(t *testing.T) {
 	d := secretPod(t)
 	ref := model.RefOf(d.Pod)

@@ -60,6 +60,12 @@ func (r *Recorder) WarningOnce(at, since time.Time, reason, container, text stri
 	r.since[len(r.events)-1] = since
 }
 
+// Evicted records an eviction once.
+func (r *Recorder) Evicted(at time.Time, why *model.Eviction, text string) {
+	r.WarningOnce(at, why.At, string(why.Reason()), "", text)
+	r.events[len(r.events)-1].Annotations = why.Annotations
+}
+
 // Span records how long something took.
 func (r *Recorder) Span(s state.Span) { r.spans = append(r.spans, s) }
 

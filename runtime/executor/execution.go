@@ -79,6 +79,7 @@ type execution struct {
 	start   *starter
 	stop    *stopper
 	remove  *remover
+	memory  *memoryCheck
 }
 
 // Executor executes plans. It makes no decisions: if the actual state differs from the observed one, the pass ends, and
@@ -158,6 +159,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 		start:   &starter{sub, stop},
 		stop:    stop,
 		remove:  &remover{sub},
+		memory:  &memoryCheck{subject: sub},
 	}
 	sub.schedule.act, sub.schedule.create, sub.schedule.drop = x.do, x.start.createEarly, x.start.dropCreated
 	return x
@@ -208,8 +210,10 @@ func (x *execution) permitted() error {
 // do executes one step. No other code changes the system for a plan.
 func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 	switch s.Kind {
-	case plan.CreateCgroup, plan.UpdatePod:
+	case plan.CreateCgroup:
 		return "", x.prepare.applyCgroup()
+	case plan.UpdatePod, plan.UpdateContainer:
+		return "", x.resize(ctx, s)
 	case plan.RemoveCgroup:
 		return "", x.remove.removeCgroup(ctx)
 	case plan.PrepareVolume, plan.UpdateVolume:
@@ -236,8 +240,6 @@ func (x *execution) do(ctx context.Context, s *plan.Step) (string, error) {
 		return x.stop.stopContainer(ctx, s)
 	case plan.RemoveContainer:
 		return "", x.remove.removeContainer(ctx, s)
-	case plan.UpdateContainer:
-		return "", x.start.updateContainer(ctx, s)
 	case plan.ArchiveLogs:
 		return "", x.remove.archiveLogs()
 	case plan.RotateLog:

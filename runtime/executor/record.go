@@ -244,7 +244,7 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 		case h.Evicted && p.Eviction.Shutdown: // A kubelet sends no event.
 			continue
 		case h.Evicted:
-			r.WarningOnce(at, p.Eviction.At, string(h.Reason), "", statusText(h))
+			r.Evicted(at, p.Eviction, statusText(h))
 			continue
 		}
 		recordHold(r, at, p.Pod, &p.Holds[i])

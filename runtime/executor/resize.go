@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/events"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -88,17 +91,68 @@ func (x resizer) fail(failed []StepError) {
 // resizes reports whether a step changes resources in place.
 func resizes(s *plan.Step) bool { return s.Kind == plan.UpdateContainer || s.Kind == plan.UpdatePod }
 
-// checkMemory returns an error if the new memory limit of a container is lower than its current one and not above its
-// usage, because the kernel would end its processes (kubelet: validateMemoryResizeAction). An unknown usage is
-// allowed.
-func (x *starter) checkMemory(ctx context.Context, ref podspec.ContainerRef, id string) error {
-	before := x.actuated(ref.Name)
-	limit, current := ref.Resources.Limits.Memory().Value(), before.Limits.Memory().Value()
-	if limit == 0 || current != 0 && limit >= current {
+// resize changes the resources of a running container or of the pod's cgroup.
+func (x *execution) resize(ctx context.Context, s *plan.Step) error {
+	if err := x.memory.check(ctx); err != nil {
+		return model.WithReason(model.ResizePodInPlaceError, err)
+	}
+	if s.Kind == plan.UpdatePod {
+		return x.prepare.applyCgroup()
+	}
+	return x.start.updateContainer(ctx, s)
+}
+
+// memoryCheck checks the new memory limits of a pod of the API server once, before its first resize in a pass. So no
+// resize begins if one is impossible.
+type memoryCheck struct {
+	*subject
+
+	once sync.Once
+	err  error
+}
+
+// check returns an error if a new limit is lower than the current one and not above the usage, because the kernel would
+// end processes (kubelet: validateMemoryResizeAction). An unknown usage of the pod is allowed.
+func (x *memoryCheck) check(ctx context.Context) error {
+	if !x.desired.FromCluster() {
+		return nil
+	}
+	x.once.Do(func() {
+		errs := []error{x.checkPod()}
+		for i := range x.plan.Steps {
+			if s := &x.plan.Steps[i]; s.Kind == plan.UpdateContainer {
+				errs = append(errs, x.checkContainer(ctx, s))
+			}
+		}
+		if err := utilerrors.NewAggregate(errs); err != nil {
+			x.err = fmt.Errorf("cannot decrease memory limits: %w", err)
+		}
+	})
+	return x.err
+}
+
+// checkPod checks the limit of the pod's cgroup.
+func (x *memoryCheck) checkPod() error {
+	limit := criconfig.PodCgroup(x.desired.Pod, x.node()).Memory
+	now, _ := x.cgroups.Usage(criconfig.CgroupParent(x.desired.Pod, x.node())) // Without an answer, it is unknown.
+	if limit == nil || now.Memory == nil || now.Limit != nil && uint64(*limit) >= *now.Limit {
+		return nil
+	}
+	return belowUsage("pod", *limit, *now.Memory)
+}
+
+// checkContainer checks the limit of a running container.
+func (x *memoryCheck) checkContainer(ctx context.Context, s *plan.Step) error {
+	ref, err := x.container(s)
+	if err != nil {
+		return err
+	}
+	limit := criconfig.Resources(x.desired.Pod, ref, x.node()).GetMemoryLimitInBytes()
+	if current := x.currentLimit(ref.Name); limit == 0 || current != 0 && limit >= current {
 		return nil
 	}
 	reply, err := x.client.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{
-		Filter: &runtimeapi.ContainerStatsFilter{Id: id},
+		Filter: &runtimeapi.ContainerStatsFilter{Id: s.ContainerID},
 	})
 	if err != nil {
 		return fmt.Errorf("unable to read memory usage for pod %q: %w", x.plan.Pod.Full(), err)
@@ -106,18 +160,29 @@ func (x *starter) checkMemory(ctx context.Context, ref podspec.ContainerRef, id 
 	for _, stats := range reply.GetStats() {
 		memory := stats.GetMemory()
 		used := max(memory.GetUsageBytes().GetValue(), memory.GetWorkingSetBytes().GetValue())
-		if used >= uint64(limit) {
-			return fmt.Errorf("cannot decrease memory limits: attempting to set container %q memory limit (%d) "+
-				"below current usage (%d)", ref.Name, limit, used)
-		}
+		return belowUsage(fmt.Sprintf("container %q", ref.Name), limit, used)
 	}
 	return nil
 }
 
-// actuated returns the resources that were applied to a container last; empty if they are unknown.
-func (x *starter) actuated(container string) v1.ResourceRequirements {
-	if a := x.observed.Memory.Actuated; a != nil {
-		return a.Containers[container]
+// currentLimit returns the memory limit that was applied to a container last: its own, or that of the pod. It is 0 if
+// there is none or if it is unknown.
+func (x *memoryCheck) currentLimit(container string) int64 {
+	a := x.observed.Memory.Actuated
+	if a == nil {
+		return 0
 	}
-	return v1.ResourceRequirements{}
+	own := a.Containers[container]
+	if limit := own.Limits.Memory().Value(); limit != 0 || a.Pod == nil {
+		return limit
+	}
+	return a.Pod.Limits.Memory().Value()
+}
+
+// belowUsage returns the error of a kubelet if a limit is not above the usage.
+func belowUsage(of string, limit int64, used uint64) error {
+	if used < uint64(limit) {
+		return nil
+	}
+	return fmt.Errorf("attempting to set %s memory limit (%d) below current usage (%d)", of, limit, used)
 }

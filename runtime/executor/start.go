@@ -185,11 +185,6 @@ func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
 	if err != nil {
 		return err
 	}
-	if x.desired.FromCluster() {
-		if err = x.checkMemory(ctx, ref, s.ContainerID); err != nil {
-			return model.WithReason(model.ResizePodInPlaceError, err)
-		}
-	}
 	_, err = x.client.UpdateContainerResources(context.WithoutCancel(ctx), &runtimeapi.UpdateContainerResourcesRequest{
 		ContainerId: s.ContainerID, Linux: criconfig.Resources(x.desired.Pod, ref, x.node()),
 	})

@@ -181,13 +181,14 @@ func TestCanceledPostStart(t *testing.T) {
 	} {
 		l := newLab(t, "i:1")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		l.server.OnExec(func(_ string, command []string) *runtimeapi.ExecSyncResponse {
-			if command[0] == "begin" {
+		// The hook lasts until the caller gives up.
+		l.server.Fail(runtimetest.Fault{Method: "ExecSync", Times: 1, Hangs: true, Only: func(request any) bool {
+			begins := request.(*runtimeapi.ExecSyncRequest).GetCmd()[0] == "begin"
+			if begins {
 				cancel(c.cause)
-				time.Sleep(50 * time.Millisecond) // The caller gives up meanwhile.
 			}
-			return &runtimeapi.ExecSyncResponse{}
-		})
+			return begins
+		}})
 		p := l.plan(model.PodRef{}, hookPod("1"))
 		x := p.execution(Options{Watched: c.watched})
 		if _, err := x.prepare.runSandbox(t.Context(), p.step(plan.RunSandbox, "")); err != nil {

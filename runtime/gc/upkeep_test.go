@@ -1,13 +1,13 @@
 package gc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -135,13 +135,15 @@ func TestRemoveIfFreeSkipsBusyPods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), pruneWait/2)
-	defer cancel()
-	for _, g := range l.upkeep(-1) {
-		if err := l.RemoveIfFree(ctx, g); !errors.As(err, new(*filelock.LockedError)) || ctx.Err() != nil {
-			t.Errorf("error %v", err)
+	found := l.upkeep(-1)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		for _, g := range found {
+			if err := l.RemoveIfFree(t.Context(), g); !errors.As(err, new(*filelock.LockedError)) || !time.Now().Equal(began) {
+				t.Errorf("error %v after %s", err, time.Since(began))
+			}
 		}
-	}
+	})
 	if err := lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}

@@ -252,6 +252,10 @@ func TestParallelPullsAreLimited(t *testing.T) {
 // TestPullsShareNoCredentials checks that a registry's answer for the credentials of one pod is not used for another
 // pod. Secrets for other registries make no difference.
 func TestPullsShareNoCredentials(t *testing.T) {
+	synctest.Test(t, testSharedCredentials)
+}
+
+func testSharedCredentials(t *testing.T) {
 	client := &registryClient{user: "right", hold: make(chan struct{})}
 	p := &Puller{Keychain: emptyKeychain{}}
 	requests := map[string][]*v1.Secret{
@@ -273,10 +277,8 @@ func TestPullsShareNoCredentials(t *testing.T) {
 		})
 	}
 	// Three different pulls start, and the others wait for them.
-	for range 1000 {
-		if client.calls.Load() < 3 {
-			time.Sleep(time.Millisecond)
-		}
+	if synctest.Wait(); client.calls.Load() != 3 {
+		t.Errorf("%d pulls run", client.calls.Load())
 	}
 	close(client.hold)
 	group.Wait()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -34,8 +35,9 @@ type Files struct {
 	variableFiles []string
 	// arguments are flags that are not part of a unit, with their origins.
 	arguments []argument
-	// distribution are the defaults of a distribution of Kubernetes.
-	distribution []Row
+	// k3s are the settings in configurations of k3s, and k3sFile the last of these files.
+	k3s     k3s
+	k3sFile string
 	// Notes lists what was not examined.
 	Notes []string
 }
@@ -50,10 +52,12 @@ type configuration struct {
 type argument struct{ word, origin string }
 
 // NewFiles returns the settings of no files.
-func NewFiles() *Files { return &Files{table: newTable(), variables: map[string]string{}} }
+func NewFiles() *Files {
+	return &Files{table: newTable(), variables: map[string]string{}, k3s: k3s{}}
+}
 
-// Add adds a file. Its text shows what it is: a KubeletConfiguration, the configuration of k3s, a unit of systemd or a
-// file of variables.
+// Add adds a file. Its text shows what it is: a KubeletConfiguration, the configuration of k3s, a unit of systemd, or a
+// file of variables or flags.
 func (f *Files) Add(name string, text []byte) error {
 	if len(text) > MaxBytes {
 		return fmt.Errorf("%s is larger than %d bytes", name, MaxBytes)
@@ -62,6 +66,8 @@ func (f *Files) Add(name string, text []byte) error {
 	switch {
 	case isUnit(text):
 		return f.addUnit(name, text)
+	case areFlags(text):
+		return f.addFlags(name, text)
 	case areVariables:
 		return f.addVariables(name, variables)
 	case document.IsEmpty(text):
@@ -121,24 +127,99 @@ func (f *Files) addTree(name string, tree map[string]any) error {
 // drop-ins, and files of variables.
 func (f *Files) Named() []string {
 	names := slices.Clone(f.variableFiles)
-	for _, s := range f.flags() {
-		if s.row.namesFile() && filepath.IsAbs(s.text) {
-			names = append(names, s.text)
+	k, _ := f.k3sSettings()
+	if config, _ := k.value("config"); filepath.IsAbs(config.word) {
+		names = append(names, config.word, config.word+".d")
+	}
+	// Drop-ins take precedence over the configuration.
+	for _, flag := range []string{configFlag, configDirFlag} {
+		for _, s := range f.flags() {
+			if s.row != nil && s.row.Flag == flag && filepath.IsAbs(s.text) {
+				names = append(names, s.text)
+			}
 		}
 	}
 	return names
 }
 
-// isUnit reports whether a text has the sections of a unit of systemd.
-func isUnit(text []byte) bool {
-	for line := range bytes.Lines(text) {
-		switch line = bytes.TrimSpace(line); {
-		case len(line) == 0 || line[0] == '#' || line[0] == ';':
-		default:
-			return line[0] == '[' && bytes.HasSuffix(line, []byte("]")) && !bytes.ContainsAny(line, `",:`)
+// Unused reports whether the command line in a unit names no file at its usual path, or another one in its place.
+func (f *Files) Unused(path string) bool {
+	k, file := f.k3sSettings()
+	if strings.HasPrefix(path, "/etc/rancher/") {
+		config, isSet := k.value("config")
+		return isSet && productOf(path) == productOf(file) && strings.TrimSuffix(path, ".d") != config.word
+	}
+	return file == "" && strings.HasPrefix(path, "/var/lib/kubelet/config") && startsKubelet(f.command)
+}
+
+// startsKubelet reports whether a command of a unit starts a kubelet itself.
+func startsKubelet(command []string) bool {
+	return len(command) > 0 && filepath.Base(command[0]) == "kubelet"
+}
+
+// Empty reports whether no file has settings of a kubelet.
+func (f *Files) Empty() bool {
+	return len(f.documents)+len(f.command)+len(f.variables)+len(f.arguments) == 0 && f.k3sFile == ""
+}
+
+// areFlags reports whether all lines of a text are flags, as in the files of microk8s.
+func areFlags(text []byte) bool {
+	found := false
+	for line := range contentOf(string(text), "#") {
+		// A line of only hyphens begins a YAML document.
+		if found = strings.HasPrefix(line, "--") && !strings.HasSuffix(line, "-"); !found {
+			return false
 		}
 	}
+	return found
+}
+
+// addFlags adds a file of flags. In a snap, they have the variables of snapd. A copy of such a file is of microk8s.
+func (f *Files) addFlags(name string, text []byte) error {
+	variables := map[string]string{}
+	snap, found := strings.CutPrefix(name, "/var/snap/")
+	if !found {
+		snap = "microk8s"
+	}
+	if found || bytes.Contains(text, []byte("${SNAP_")) {
+		snap, _, _ = strings.Cut(snap, "/")
+		variables["SNAP_DATA"] = "/var/snap/" + snap + "/current"
+		variables["SNAP_COMMON"] = "/var/snap/" + snap + "/common"
+	}
+	for line := range contentOf(string(text), "#") {
+		words, err := Words(line)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, word := range words {
+			if len(variables) > 0 {
+				word = replaceVariables(word, variables)
+			}
+			f.AddArguments(name, []string{word})
+		}
+	}
+	return nil
+}
+
+// isUnit reports whether a text has the sections of a unit of systemd.
+func isUnit(text []byte) bool {
+	for line := range contentOf(string(text), "#;") {
+		return line[0] == '[' && strings.HasSuffix(line, "]") && !strings.ContainsAny(line, `",:`)
+	}
 	return false
+}
+
+// contentOf returns the lines of a text without the spaces around them. It leaves out empty lines and comments, which
+// begin with one of the signs.
+func contentOf(text, signs string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for line := range strings.Lines(text) {
+			line = strings.TrimSpace(line)
+			if line != "" && !strings.ContainsRune(signs, rune(line[0])) && !yield(line) {
+				return
+			}
+		}
+	}
 }
 
 // assignment sets a variable to a value, which may be in quotes.
@@ -147,18 +228,19 @@ type assignment struct{ name, value string }
 // variablesOf returns the variables of a file such as kubeadm-flags.env. It reports whether all lines of a text have
 // the form NAME=VALUE.
 func variablesOf(text []byte) (all []assignment, ok bool) {
-	for line := range bytes.Lines(text) {
-		line = bytes.TrimSpace(line)
-		if len(line) == 0 || line[0] == '#' {
-			continue
-		}
-		name, value, assigned := strings.Cut(strings.TrimPrefix(string(line), "export "), "=")
+	for line := range contentOf(joinLines(text, ""), "#;") {
+		name, value, assigned := strings.Cut(strings.TrimPrefix(line, "export "), "=")
 		if !assigned || name == "" || strings.ContainsAny(name, " \t:\"'{}[]-") {
 			return nil, false
 		}
 		all = append(all, assignment{name, value})
 	}
 	return all, len(all) > 0
+}
+
+// joinLines joins lines that a backslash continues.
+func joinLines(text []byte, sign string) string {
+	return strings.NewReplacer("\\\r\n", sign, "\\\n", sign).Replace(string(text))
 }
 
 // addVariables adds the variables of a file.
@@ -175,8 +257,7 @@ func (f *Files) addVariables(file string, all []assignment) error {
 
 // addUnit adds a unit of systemd or one of its drop-ins.
 func (f *Files) addUnit(name string, text []byte) error {
-	joined := strings.ReplaceAll(strings.ReplaceAll(string(text), "\\\r\n", " "), "\\\n", " ")
-	for line := range strings.Lines(joined) {
+	for line := range strings.Lines(joinLines(withoutComments(text), " ")) {
 		key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if err := f.addDirective(name, key, value); err != nil {
@@ -184,6 +265,16 @@ func (f *Files) addUnit(name string, text []byte) error {
 		}
 	}
 	return nil
+}
+
+// withoutComments returns the lines of a unit that are no comments. A comment does not end a line that continues.
+func withoutComments(text []byte) (kept []byte) {
+	for line := range bytes.Lines(text) {
+		if start := bytes.TrimSpace(line); len(start) == 0 || start[0] != '#' && start[0] != ';' {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 func (f *Files) addDirective(name, key, value string) error {
@@ -196,6 +287,9 @@ func (f *Files) addDirective(name, key, value string) error {
 	}
 	switch {
 	case key == "ExecStart":
+		if len(f.command) > 0 && unitName(f.unit) != unitName(name) {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s was not examined, because %s starts a kubelet too", f.unit, name))
+		}
 		// An empty line removes the earlier ones.
 		f.command, f.unit = words, name
 	case key == "Environment":
@@ -205,9 +299,18 @@ func (f *Files) addDirective(name, key, value string) error {
 			}
 		}
 	case len(words) > 0:
-		if path := strings.TrimPrefix(words[0], "-"); filepath.IsAbs(path) {
+		path := strings.NewReplacer("%N", unitName(name), "%n", unitName(name)+".service").Replace(words[0])
+		if path = strings.TrimPrefix(path, "-"); filepath.IsAbs(path) {
 			f.variableFiles = append(f.variableFiles, path)
 		}
 	}
 	return nil
+}
+
+// unitName returns the name of the unit that a file or a drop-in belongs to, without its type.
+func unitName(file string) string {
+	if dir := filepath.Base(filepath.Dir(file)); strings.HasSuffix(dir, ".service.d") {
+		return strings.TrimSuffix(dir, ".service.d")
+	}
+	return strings.TrimSuffix(filepath.Base(file), ".service")
 }

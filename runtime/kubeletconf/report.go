@@ -1,6 +1,8 @@
 package kubeletconf
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -52,15 +54,49 @@ type Report struct {
 
 // Examine examines the settings of the files.
 func (f *Files) Examine() Report {
-	r := Report{Notes: f.Notes}
+	r := Report{Notes: slices.Concat(f.Notes, f.k3sNotes(), f.commandNotes())}
 	for _, s := range f.settings() {
+		if s.row != nil {
+			s.text = cmp.Or(s.text, s.row.Empty)
+		}
+		if system, found := s.withoutSystem(); found {
+			r.Findings = append(r.Findings, system)
+		}
 		finding := s.examine()
 		if finding.Result == Honoured {
 			r.add(s.row, s.text)
+			if shown := (Setting{s.row.Setting, s.text}).String(); shown != s.text {
+				r.Notes = append(r.Notes, s.name+": the configuration hides parts of its value, replace them: "+shown)
+			}
 		}
 		r.Findings = append(r.Findings, finding)
 	}
 	return r
+}
+
+// withoutSystem removes what podctl does not limit from enforceNodeAllocatable: the system and the kubelet.
+func (s *setting) withoutSystem() (removed Finding, found bool) {
+	if s.row == nil || s.row.Setting != enforceFlag {
+		return removed, false
+	}
+	kept, others := []string{}, []string{}
+	for one := range strings.SplitSeq(s.text, ",") {
+		switch one = strings.TrimSpace(one); one {
+		case "system-reserved", "kube-reserved", "system-reserved-compressible", "kube-reserved-compressible":
+			others = append(others, one)
+		default:
+			kept = append(kept, one)
+		}
+	}
+	if len(others) == 0 {
+		return removed, false
+	}
+	removed = Finding{
+		Name: s.name, Value: strings.Join(others, ","), Origin: s.origin, Result: NoEffect, Note: noEnforced,
+	}
+	// A kubelet that does not limit the pods does not limit them in podctl either.
+	s.text = cmp.Or(strings.Join(kept, ","), "none")
+	return removed, true
 }
 
 // withheld stands for a value that can be secret.
@@ -71,8 +107,11 @@ func (s *setting) examine() Finding {
 	row := s.row
 	if row == nil {
 		f.Value, f.Result, f.Note = "", Invalid, "A kubelet 1.36 does not have this setting."
-		if s.problem != nil {
+		switch {
+		case s.problem != nil:
 			f.Note = "It " + s.problem.Error() + "."
+		case s.note != "":
+			f.Result, f.Note = NoEffect, s.note
 		}
 		return f
 	}
@@ -83,7 +122,9 @@ func (s *setting) examine() Finding {
 	switch {
 	case s.problem != nil:
 		f.Result, f.Note = Invalid, "It "+s.problem.Error()+"."
-	case row.isSame(s.text) || row.namesFile():
+	case row.Path == "staticPodURL" && !input.IsURL(s.text):
+		f.Result, f.Note = Invalid, "It must be a URL with http or https."
+	case row.isSame(s.text) || row.namesFile() || s.text == "": // An empty flag means the default.
 		f.Result, f.Note = Same, ""
 	case row.Support == fields.Honoured:
 		f.Result, f.Setting = Honoured, row.Setting
@@ -97,6 +138,9 @@ func (s *setting) examine() Finding {
 
 // add adds the setting of podctl for a row.
 func (r *Report) add(row *Row, text string) {
+	if row.Setting == "node-name" {
+		text = strings.ToLower(strings.TrimSpace(text)) // kubelet: GetHostname
+	}
 	if row.Path == "serializeImagePulls" {
 		// Without a limit of its own, a kubelet that pulls in parallel has none.
 		text = map[string]string{"true": "1", "false": "0"}[text]
@@ -146,11 +190,11 @@ func added(a, b string) string {
 	return first.String()
 }
 
-// Refuse makes the findings with a setting of podctl invalid.
-func (r *Report) Refuse(setting, note string) {
+// Change changes the findings with a setting of podctl.
+func (r *Report) Change(setting string, result Result, note string) {
 	for i := range r.Findings {
 		if f := &r.Findings[i]; f.Setting == setting {
-			f.Result, f.Note = Invalid, note
+			f.Result, f.Note = result, note
 		}
 	}
 }

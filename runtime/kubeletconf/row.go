@@ -39,6 +39,8 @@ type Row struct {
 	Setting string
 	// Default is the value of a kubelet without the setting, if podctl's differs and matters for a takeover.
 	Default string
+	// Empty is the meaning of an empty list, if it differs from no setting.
+	Empty string
 	// Same are the values with which a kubelet does what podctl does without a setting.
 	Same []string
 	// Note is one sentence: what podctl does in place of the setting.
@@ -131,6 +133,12 @@ func (r Row) with(same ...string) Row {
 // otherwise returns the row with the value of a kubelet that does not have the setting.
 func (r Row) otherwise(value string) Row {
 	r.Default = value
+	return r
+}
+
+// empty returns the row with the meaning of an empty list.
+func (r Row) empty(meaning string) Row {
+	r.Empty = meaning
 	return r
 }
 

@@ -1,12 +1,15 @@
 package kubeletconf
 
+// enforceFlag is the flag that limits all pods together.
+const enforceFlag = "enforce-node-allocatable"
+
 // Notes of several rows.
 const (
 	noProfiling = "podctl serves no profiles of itself."
 	noRates     = "podctl does not limit the rate of its requests to the API server; it needs fewer than a kubelet."
 	noPullRates = "podctl does not limit the rate of pulls; --max-parallel-pulls limits their number."
 	noCores     = "podctl assigns no processors or memory nodes to containers; all containers share them."
-	noEnforced  = "podctl does not limit all pods together by a cgroup; --system-reserved counts in admission."
+	noEnforced  = "podctl limits all pods together, but not the system and the kubelet."
 	noLogging   = "podctl has its own log; --verbose and --log-format change it."
 	noIPTables  = "It has no effect in a kubelet with a CRI runtime either."
 	noSeccomp   = "Containers without a seccomp profile run without one; set seccompProfile in their manifests."
@@ -28,7 +31,7 @@ func sourceRows() []Row {
 		honoured("containerLogMaxSize", "container-log-max-size", Text, "container-log-max-size").with("10Mi"),
 		honoured("containerLogMaxFiles", "container-log-max-files", Number, "container-log-max-files").with("5"),
 		without("containerLogMaxWorkers", "", Number, "podctl rotates one log after the other.", "1"),
-		without("containerLogMonitorInterval", "", Duration, "podctl looks at the sizes of logs once a minute."),
+		without("containerLogMonitorInterval", "", Duration, "podctl checks logs every 10 seconds.", "10s"),
 		refused("runOnce", "runonce", Boolean, "Use `podctl apply --wait` in place of an agent.", "false"),
 	}
 }
@@ -71,13 +74,13 @@ func serverRows() []Row {
 		without("streamingConnectionIdleTimeout", "streaming-connection-idle-timeout", Duration,
 			"Streams without data end after 4 hours.", "4h0m0s"),
 		honoured("logging.format", "logging-format", Text, "log-format").with("text"),
-		without("logging.flushFrequency", "log-flush-frequency", Text, noLogging, "0", "5s", "5000000000"),
+		without("logging.flushFrequency", "log-flush-frequency", Tree, noLogging, "0", "5s", "5000000000"),
 		without("logging.verbosity", "v", Number, noLogging, "0"),
 		without("logging.vmodule", "", Tree, noLogging),
 		without("logging.options.text.splitStream", "log-text-split-stream", Boolean, noLogging, "false"),
-		without("logging.options.text.infoBufferSize", "log-text-info-buffer-size", Text, noLogging, "0"),
+		without("logging.options.text.infoBufferSize", "log-text-info-buffer-size", Tree, noLogging, "0"),
 		without("logging.options.json.splitStream", "", Boolean, noLogging, "false"),
-		without("logging.options.json.infoBufferSize", "", Text, noLogging, "0"),
+		without("logging.options.json.infoBufferSize", "", Tree, noLogging, "0"),
 		without("tracing", "", Tree, "podctl exports no traces to a collector."),
 		without("showHiddenMetricsForVersion", "", Text, "podctl has no hidden metrics."),
 	}

@@ -62,11 +62,21 @@ const (
 
 // oldRows are flags of earlier kubelets, which configurations of earlier releases still have.
 func oldRows() []Row {
+	const gone = "A kubelet no longer has this flag."
 	return []Row{
-		without("", "container-runtime", Text, "A kubelet no longer has this flag.", "remote"),
+		without("", "container-runtime", Text, gone, "remote"),
 		without("", "pod-infra-container-image", Text,
 			"The runtime chooses the image of sandboxes, as with a kubelet."),
-		without("", "network-plugin", Text, "A kubelet no longer has this flag.", "cni"),
-		without("", "keep-terminated-pod-volumes", Boolean, "A kubelet no longer has this flag.", "false"),
+		without("", "network-plugin", Text, gone, "cni"),
+		without("", "cni-bin-dir", Text, gone),
+		without("", "cni-conf-dir", Text, gone),
+		without("", "cloud-config", Text, gone, ""),
+		without("", "log-dir", Text, gone),
+		without("", "log-file", Text, gone),
+		without("", "log-file-max-size", Number, gone),
+		without("", "stderrthreshold", Text, gone),
+		without("", "logtostderr", Boolean, gone, "true"),
+		without("", "alsologtostderr", Boolean, gone),
+		without("", "keep-terminated-pod-volumes", Boolean, gone, "false"),
 	}
 }

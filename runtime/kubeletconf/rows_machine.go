@@ -22,7 +22,7 @@ func machineRows() []Row {
 			"The network configuration of the runtime decides, as with a kubelet.",
 			"promiscuous-bridge", "hairpin-veth"),
 		without("makeIPTablesUtilChains", "make-iptables-util-chains", Boolean,
-			"podctl makes no chains for kube-proxy."),
+			"podctl makes no chains for kube-proxy.", "false"),
 		without("iptablesMasqueradeBit", "", Number, noIPTables),
 		without("iptablesDropBit", "", Number, noIPTables),
 		without("resolvConf", "resolv-conf", Text,
@@ -30,7 +30,7 @@ func machineRows() []Row {
 			"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"),
 		without("failSwapOn", "fail-swap-on", Boolean, "podctl runs on a machine with swap.", "false"),
 		without("memorySwap.swapBehavior", "", Text, "Containers use no swap.", "NoSwap"),
-		without("failCgroupV1", "fail-cgroupv1", Boolean, "podctl works with both versions of cgroups."),
+		without("failCgroupV1", "fail-cgroupv1", Boolean, "podctl works with both versions of cgroups.", "false"),
 		without("userNamespaces.idsPerPod", "", Number, "A pod with a user namespace has 65536 IDs.", "65536"),
 		without("seccompDefault", "seccomp-default", Boolean, noSeccomp, "false"),
 		honoured("allowedUnsafeSysctls", "allowed-unsafe-sysctls", List, "allowed-unsafe-sysctls"),
@@ -45,9 +45,9 @@ func machineRows() []Row {
 		honoured("imageGCHighThresholdPercent",
 			"image-gc-high-threshold", Number, "image-gc-high-threshold").with("85"),
 		honoured("imageGCLowThresholdPercent", "image-gc-low-threshold", Number, "image-gc-low-threshold").with("80"),
-		without("imageMinimumGCAge", "minimum-image-ttl-duration", Duration,
-			"podctl keeps images for 2 minutes.", "2m0s"),
-		without("imageMaximumGCAge", "", Duration, "podctl removes images only when the disk is full."),
+		honoured("imageMinimumGCAge",
+			"minimum-image-ttl-duration", Duration, "image-minimum-gc-age").with("2m0s"),
+		honoured("imageMaximumGCAge", "", Duration, "image-maximum-gc-age").with("0s"),
 	}
 }
 
@@ -56,7 +56,7 @@ func resourceRows() []Row {
 	return []Row{
 		honoured("maxPods", "max-pods", Number, "max-pods").with("110", "0"),
 		without("podsPerCore", "pods-per-core", Number, "Only --max-pods limits the pods.", "0"),
-		without("podPidsLimit", "pod-max-pids", Number, "podctl sets no limit of processes for a pod.", "-1"),
+		honoured("podPidsLimit", "pod-max-pids", Number, "pod-max-pids").with("-1", "0"),
 		without("cpuCFSQuota", "cpu-cfs-quota", Boolean, "podctl always enforces CPU limits.", "true"),
 		without("cpuCFSQuotaPeriod", "cpu-cfs-quota-period", Duration, "The period is 100 ms.", "100ms"),
 		without("cpuManagerPolicy", "cpu-manager-policy", Text, noCores, "none"),
@@ -77,7 +77,7 @@ func resourceRows() []Row {
 		honoured("kubeReserved", "kube-reserved", Pairs, "system-reserved"),
 		without("systemReservedCgroup", "system-reserved-cgroup", Text, noEnforced),
 		without("kubeReservedCgroup", "kube-reserved-cgroup", Text, noEnforced),
-		without("enforceNodeAllocatable", "enforce-node-allocatable", List, noEnforced, "none"),
+		honoured("enforceNodeAllocatable", enforceFlag, List, enforceFlag).with("pods").empty("none"),
 		without("localStorageCapacityIsolation", "local-storage-capacity-isolation", Boolean,
 			"podctl always counts and limits ephemeral storage.", "true"),
 		honoured("evictionHard", "eviction-hard", Thresholds, "eviction-hard"),

@@ -1,6 +1,8 @@
 package kubeletconf
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,11 +19,14 @@ type setting struct {
 	row *Row
 	// name is the name in messages; row is nil if podctl does not know it.
 	name, text, origin string
+	// note is what happens to a field that has no row, instead of an effect.
+	note string
 	// problem is the reason why the value is invalid.
 	problem error
 }
 
-// settings returns all settings: those of the configurations, and then those of flags, which take precedence.
+// settings returns all settings: those of the configurations, and then those of flags, which take precedence. k3s
+// writes some of its keys to the first configuration at its next start.
 func (f *Files) settings() []setting {
 	byName := map[string]int{}
 	var all []setting
@@ -33,18 +38,29 @@ func (f *Files) settings() []setting {
 		byName[s.name] = len(all)
 		all = append(all, s)
 	}
+	k, file := f.k3sSettings()
+	keys, _ := f.table.parse(k.inFile())
+	for _, s := range keys {
+		put(s)
+	}
 	merged, origins := f.merged()
 	for _, s := range f.walk(merged, "", origins) {
-		put(s)
+		if _, replaced := byName[s.name]; !replaced || !isK3sDefaults(s.origin) {
+			put(s)
+		}
 	}
 	for _, s := range f.flags() {
 		put(s)
 	}
-	for _, r := range slices.Concat(All(), f.distribution) {
-		if _, isSet := byName[r.name()]; r.Default != "" && !isSet {
-			put(setting{row: &r, name: r.name(), text: r.Default, origin: defaultOrigin})
+	putDefaults := func(origin string, rows []Row) {
+		for _, r := range rows {
+			if _, isSet := byName[r.name()]; r.Default != "" && !isSet {
+				put(setting{row: &r, name: r.name(), text: r.Default, origin: origin})
+			}
 		}
 	}
+	putDefaults("default of "+productOf(file), f.k3sDefaults())
+	putDefaults(defaultOrigin, All())
 	return all
 }
 
@@ -55,7 +71,13 @@ const defaultOrigin = "default of a kubelet"
 // file of each field of the first level.
 func (f *Files) merged() (merged map[string]any, origins map[string]string) {
 	merged, origins = map[string]any{}, map[string]string{}
-	for _, c := range f.documents {
+	documents := slices.Clone(f.documents)
+	if _, file := f.k3sSettings(); file != "" {
+		slices.SortStableFunc(documents, func(a, b configuration) int {
+			return strings.Compare(k3sOrder(f, a.file), k3sOrder(f, b.file))
+		})
+	}
+	for _, c := range documents {
 		mergePatch(merged, c.tree)
 		for key := range c.tree {
 			origins[key] = c.file
@@ -95,12 +117,43 @@ func (f *Files) walk(tree map[string]any, path string, origins map[string]string
 		case f.table.isDivided(at):
 			all = append(all, setting{name: at, origin: origins[top], problem: errors.New("must be a map")})
 		case row == nil || row.Path != at:
-			all = append(all, setting{name: at, origin: origins[top]})
+			all = append(all, setting{name: at, origin: origins[top], note: unknownField})
 		default:
+			for _, field := range row.Form.otherFields(value) {
+				field.name, field.origin = fieldpath.Join(at, field.name), origins[top]
+				all = append(all, field)
+			}
 			s := setting{row: row, name: row.name(), origin: origins[top]}
-			if s.text, s.problem = row.Form.read(value); s.problem != nil || s.isSet() {
+			s.text, s.problem = row.Form.read(value)
+			if s.text = cmp.Or(s.text, row.Empty); s.problem != nil || s.isSet() {
 				all = append(all, s)
 			}
+		}
+	}
+	return all
+}
+
+const unknownField = "A kubelet 1.36 does not have this field either, and ignores it."
+
+// otherFields returns the fields of taints that are not in their text, with their names below the list. The other lists
+// and maps have no fields, or no effect.
+func (form Form) otherFields(value any) (all []setting) {
+	list, _ := value.([]any)
+	if form != Taints {
+		return nil
+	}
+	found := map[string]bool{"key": true, "value": true, "effect": true}
+	for _, one := range list {
+		taint, _ := one.(map[string]any)
+		for _, name := range slices.Sorted(maps.Keys(taint)) {
+			note := unknownField
+			if name == "timeAdded" {
+				note = "podctl does not set this time."
+			}
+			if !found[name] {
+				all = append(all, setting{name: name, note: note})
+			}
+			found[name] = true
 		}
 	}
 	return all
@@ -122,8 +175,26 @@ func (form Form) read(value any) (string, error) {
 		if form == List || form == Pairs || form == Thresholds || form == Taints {
 			return "", errors.New("must be a list or a map")
 		}
+		if err := form.checkType(value); err != nil {
+			return "", err
+		}
 		return form.parse(fmt.Sprint(value))
 	}
+}
+
+// checkType checks the type of a value in JSON. A number, true and false are no texts.
+func (form Form) checkType(value any) error {
+	_, isText := value.(string)
+	_, isBoolean := value.(bool)
+	switch {
+	case (form == Text || form == Duration) && !isText:
+		return errors.New("must be a text: put the value in quotes")
+	case form == Number && (isText || isBoolean):
+		return errors.New("must be a number without quotes")
+	case form == Boolean && !isBoolean:
+		return errors.New("must be true or false without quotes")
+	}
+	return nil
 }
 
 func (form Form) readPairs(tree map[string]any) (string, error) {
@@ -141,8 +212,9 @@ func (form Form) readPairs(tree map[string]any) (string, error) {
 	var pairs []string
 	for _, key := range slices.Sorted(maps.Keys(tree)) {
 		value, err := textsOf(tree[key])
-		if err != nil || len(value) != 1 {
-			return "", fmt.Errorf("the value of %s must be a text", key)
+		_, isNumber := tree[key].(json.Number)
+		if err != nil || len(value) != 1 || isNumber {
+			return "", fmt.Errorf("must have a text in quotes as the value of %s", key)
 		}
 		pairs = append(pairs, key+sign+value[0])
 	}
@@ -168,15 +240,16 @@ func taintsText(list []any) (string, error) {
 	var texts []string
 	for _, one := range list {
 		taint, _ := one.(map[string]any)
-		key, value, effect := taint["key"], taint["value"], taint["effect"]
-		if key == nil || effect == nil {
-			return "", errors.New("must have a key and an effect in each taint")
+		key, isText := taint["key"].(string)
+		effect, hasEffect := taint["effect"].(string)
+		value, isValue := taint["value"].(string)
+		if !isText || !hasEffect || taint["value"] != nil && !isValue {
+			return "", errors.New("must have a key and an effect in each taint, and texts as their values")
 		}
-		text := fmt.Sprint(key)
-		if value != nil && value != "" {
-			text += "=" + fmt.Sprint(value)
+		if value != "" {
+			key += "=" + value
 		}
-		texts = append(texts, fmt.Sprintf("%s:%v", text, effect))
+		texts = append(texts, key+":"+effect)
 	}
 	return strings.Join(texts, ","), nil
 }

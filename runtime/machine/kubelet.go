@@ -51,6 +51,44 @@ func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 	return Kubelet{}, false
 }
 
+// OwnKubelet returns the only kubelet that runs as a process of its own, with the name of its parent if that is not
+// init. Processes of other users cannot claim to be a kubelet, and those in containers have other files. proc is /proc.
+func OwnKubelet(proc string) (pid int, parent string, found bool) {
+	ours, _ := os.Readlink(filepath.Join(proc, "self/ns/mnt"))
+	for _, entry := range namesIn(proc) {
+		number, err := strconv.Atoi(entry)
+		dir := filepath.Join(proc, entry)
+		if err != nil || commandName(filepath.Join(dir, "comm")) != "kubelet" || !isTrusted(dir) {
+			continue
+		}
+		if theirs, err := os.Readlink(filepath.Join(dir, "ns/mnt")); err != nil || theirs != ours {
+			continue
+		}
+		if found {
+			return 0, "", false
+		}
+		pid, parent, found = number, parentOf(proc, dir), true
+	}
+	return pid, parent, found
+}
+
+// isTrusted reports whether a process belongs to root or to the user of this one.
+func isTrusted(dir string) bool {
+	var info unix.Stat_t
+	return unix.Stat(dir, &info) == nil && (info.Uid == 0 || int(info.Uid) == os.Geteuid())
+}
+
+// parentOf returns the name of the parent of a process, or nothing if that is init.
+func parentOf(proc, dir string) string {
+	for line := range strings.Lines(string(contents(filepath.Join(dir, "status")))) {
+		parent, is := strings.CutPrefix(line, "PPid:")
+		if parent = strings.TrimSpace(parent); is && parent != "0" && parent != "1" {
+			return commandName(filepath.Join(proc, parent, "comm"))
+		}
+	}
+	return ""
+}
+
 // namesIn lists a directory in no order. On a machine without /proc there is no kubelet to find.
 func namesIn(dir string) []string {
 	d, err := os.Open(dir)

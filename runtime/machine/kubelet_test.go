@@ -60,3 +60,51 @@ func TestFindKubelet(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnKubelet finds the kubelet of this mount namespace, but none in a container and none of several.
+func TestOwnKubelet(t *testing.T) {
+	proc := t.TempDir()
+	process := func(pid, comm, namespace, parent string) {
+		dir := filepath.Join(proc, pid)
+		if err := errors.Join(
+			os.MkdirAll(filepath.Join(dir, "ns"), 0o700),
+			os.WriteFile(filepath.Join(dir, "comm"), []byte(comm+"\n"), 0o600),
+			os.WriteFile(filepath.Join(dir, "status"), []byte("Name:\tx\nPPid:\t"+parent+"\n"), 0o600),
+			os.Symlink("mnt:["+namespace+"]", filepath.Join(dir, "ns/mnt")),
+		); err != nil {
+			t.Fatal(err)
+		}
+	}
+	process("self", "podctl", "1", "1")
+	process("7", "k0s", "1", "1")
+	process("8", "kubelet", "2", "7")
+	if pid, _, found := OwnKubelet(proc); found {
+		t.Errorf("found %d in a container", pid)
+	}
+	process("9", "kubelet", "1", "7")
+	if pid, parent, found := OwnKubelet(proc); !found || pid != 9 || parent != "k0s" {
+		t.Errorf("found %d of %q: %t", pid, parent, found)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(filepath.Join(proc, "9"), 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		if pid, _, found := OwnKubelet(proc); found {
+			t.Errorf("found %d of another user", pid)
+		}
+	}
+	process("10", "kubelet", "1", "1")
+	process("11", "kubelet", "1", "1")
+	if pid, _, found := OwnKubelet(proc); found {
+		t.Errorf("found %d of several", pid)
+	}
+	if err := os.RemoveAll(filepath.Join(proc, "11")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(proc, "9")); err != nil {
+		t.Fatal(err)
+	}
+	if pid, parent, found := OwnKubelet(proc); !found || pid != 10 || parent != "" {
+		t.Errorf("found %d of %q: %t", pid, parent, found)
+	}
+}

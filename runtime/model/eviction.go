@@ -8,6 +8,8 @@ import "time"
 type Eviction struct {
 	// Message is the kubelet's.
 	Message string `json:"message"`
+	// Annotations are those of the kubelet's event.
+	Annotations map[string]string `json:"annotations,omitempty"`
 	// Signal is the kubelet's eviction signal of the scarce resource, its name of the exceeded limit, or the resource
 	// that a critical pod needs.
 	Signal string `json:"signal"`

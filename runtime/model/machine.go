@@ -2,6 +2,10 @@ package model
 
 import v1 "k8s.io/api/core/v1"
 
+// ResourcePIDs is the number of tasks of a machine. It can be reserved, but pods cannot request it (kubelet:
+// pidlimit.PIDs).
+const ResourcePIDs v1.ResourceName = "pid"
+
 // Machine describes the machine that a pod runs on. A nil section is unknown.
 type Machine struct {
 	// Name is the name of the node; empty if it is unknown.

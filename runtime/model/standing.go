@@ -21,11 +21,14 @@ type Standing struct {
 	Unknown error
 }
 
+// ContainerStatuses returns the statuses of init containers with sidecars, of regular and of ephemeral containers.
+func ContainerStatuses(s *v1.PodStatus) [][]v1.ContainerStatus {
+	return [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
+}
+
 // StatusOf returns the status of a container; nil if the pod has none.
 func StatusOf(status *v1.PodStatus, container string) *v1.ContainerStatus {
-	for _, list := range [][]v1.ContainerStatus{
-		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
-	} {
+	for _, list := range ContainerStatuses(status) {
 		if i := slices.IndexFunc(list, func(s v1.ContainerStatus) bool { return s.Name == container }); i >= 0 {
 			return &list[i]
 		}

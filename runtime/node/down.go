@@ -258,17 +258,16 @@ func clean(ctx context.Context, l layout) error {
 		return fmt.Errorf("removing the node's files: %w", err)
 	}
 	for _, dir := range sharedDirs() {
-		_ = os.Remove(dir) // This fails if another containerd uses the directory, as intended.
+		_ = os.Remove(dir) // This fails if the directory has files of another containerd, as intended.
 	}
 	return nil
 }
 
 // sharedDirs returns the directories that each containerd and its shims create outside of their own, the innermost
-// first.
+// first. /run/netns stays: in another mount namespace, a tmpfs with the networks of another node can be mounted on it,
+// and the kernel would unmount it together with the directory.
 func sharedDirs() []string {
-	return []string{
-		"/run/containerd/runc/k8s.io", "/run/containerd/runc", "/run/containerd/s", "/run/containerd", "/run/netns",
-	}
+	return []string{"/run/containerd/runc/k8s.io", "/run/containerd/runc", "/run/containerd/s", "/run/containerd"}
 }
 
 // Unmount removes all mounts below a directory.

@@ -50,6 +50,8 @@ type Host struct {
 type Sources struct {
 	// CgroupRoot is the cgroup that contains the cgroups of pods; empty means the machine's own root.
 	CgroupRoot string
+	// PodPIDs limits the tasks of each pod, unless it is zero or negative.
+	PodPIDs int64
 	// Machine reads the facts of the machine; nil reads those of this one.
 	Machine func() criconfig.Node
 	// BootID identifies the current start of the kernel; nil asks the kernel.
@@ -102,7 +104,7 @@ func (h *Host) Node() criconfig.Node {
 	machine := h.machine
 	h.mu.Unlock()
 	node := machine()
-	node.CgroupRoot, node.SeccompRoot = h.from.CgroupRoot, h.seccompRoot
+	node.CgroupRoot, node.PodPIDs, node.SeccompRoot = h.from.CgroupRoot, h.from.PodPIDs, h.seccompRoot
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.facts != nil {

@@ -143,11 +143,7 @@ func (o *Observer) observeWith(
 	}
 	s.Node = new(o.host.NodeOf(desired))
 	if addReported(o.Reported, desired, s); desired != nil {
-		o.observeDisk(s, redactor, volume.Context{
-			Pod:         pod,
-			Desired:     desired,
-			Allocatable: s.Node.Allocatable,
-		})
+		o.observeDisk(s, redactor, volume.Context{Pod: pod, Desired: desired, Allocatable: s.Node.Allocatable})
 		s.Faults.Devices = devices
 	}
 	return s, nil

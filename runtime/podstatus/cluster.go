@@ -54,7 +54,7 @@ func addCluster(p *Pod, s *v1.PodStatus) {
 // determinePodResizeStatus). The reason Infeasible does not occur: a kubelet has it only for static CPU or memory
 // managers, swap and disabled features.
 func resizeConditions(p *Pod, s *v1.PodStatus) []v1.PodCondition {
-	if s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed {
+	if model.IsOver(s) {
 		return nil
 	}
 	var conditions []v1.PodCondition

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // owned reports whether only podctl sets a condition (kubelet: PodConditionByKubelet).
@@ -70,7 +72,7 @@ func (m *ConditionMerge) readiness(s *v1.PodStatus) []v1.PodCondition {
 		return conditions
 	}
 	ready := &conditions[i]
-	if (s.Phase == v1.PodSucceeded || s.Phase == v1.PodFailed) && ready.Status == v1.ConditionTrue {
+	if model.IsOver(s) && ready.Status == v1.ConditionTrue {
 		ready.Status, ready.Reason, ready.Message = v1.ConditionFalse, "PodCompleted", ""
 		if s.Phase == v1.PodFailed {
 			ready.Reason = "PodFailed"

@@ -131,15 +131,16 @@ const messagesMax = 12 << 10
 
 func truncateMessages(s *v1.PodStatus, containers int) {
 	limit := messagesMax / max(containers, 1)
-	lists := [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
-	for _, list := range lists {
+	for _, list := range model.ContainerStatuses(s) {
 		for i := range list {
-			ends := []*v1.ContainerStateTerminated{list[i].State.Terminated, list[i].LastTerminationState.Terminated}
-			for _, t := range ends {
-				if t != nil {
-					t.Message = t.Message[:min(len(t.Message), limit)]
-				}
-			}
+			truncateMessage(list[i].State.Terminated, limit)
+			truncateMessage(list[i].LastTerminationState.Terminated, limit)
 		}
+	}
+}
+
+func truncateMessage(end *v1.ContainerStateTerminated, limit int) {
+	if end != nil {
+		end.Message = end.Message[:min(len(end.Message), limit)]
 	}
 }

@@ -14,13 +14,16 @@ type Cgroups struct {
 	mu      sync.Mutex
 	names   map[string]bool
 	members map[string][]int
+	usage   map[string]cgroup.Usage
 	// err is the result of Ensure and Remove.
 	err error
 }
 
 // NewCgroups returns Cgroups for the containers of a Server.
 func NewCgroups(server *Server) *Cgroups {
-	return &Cgroups{server: server, names: map[string]bool{}, members: map[string][]int{}}
+	return &Cgroups{
+		server: server, names: map[string]bool{}, members: map[string][]int{}, usage: map[string]cgroup.Usage{},
+	}
 }
 
 // Fail makes every later change fail; nil ends that.
@@ -84,6 +87,20 @@ func (c *Cgroups) Members(name string) ([]int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[name], nil
+}
+
+// Use sets the usage that Usage returns for a cgroup.
+func (c *Cgroups) Use(name string, usage cgroup.Usage) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.usage[name] = usage
+}
+
+// Usage returns the usage set by Use.
+func (c *Cgroups) Usage(name string) (cgroup.Usage, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.usage[name], nil
 }
 
 // Occupants returns the processes of a container.

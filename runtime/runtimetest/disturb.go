@@ -17,8 +17,9 @@ type Disturbance struct {
 	Method string
 	// Nth counts the calls of the method after Disturb; 1 is the next.
 	Nth int
-	// Delay delays the call.
+	// Delay delays the call. Await, which may be nil, is called after it and delays the call until it returns.
 	Delay time.Duration
+	Await func()
 	// Kill is called before the call is passed on, and KillAfter when the runtime has done its work. They end the
 	// client or the runtime.
 	Kill, KillAfter func()
@@ -47,6 +48,13 @@ func (p *Proxy) Calm() int {
 	left := len(p.disturbances)
 	p.disturbances = nil
 	return left
+}
+
+// Pending returns the number of disturbances whose calls have not come.
+func (p *Proxy) Pending() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.disturbances)
 }
 
 // Count returns how often a method was called; empty means any.
@@ -81,6 +89,9 @@ func (d *Disturbance) before(ctx context.Context) error {
 	case <-time.After(d.Delay):
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+	if d.Await != nil {
+		d.Await()
 	}
 	if d.Kill != nil {
 		d.Kill()

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// leakTimeout is how long goroutines and files may take to end after their tests.
-const leakTimeout = 10 * time.Second
+// leakTimeout is how long goroutines and files may take to end after their tests. Only a test that fails needs it.
+const leakTimeout = 5 * time.Minute
 
 // Main runs the tests of a package, and fails if goroutines that they started are left. It is called by TestMain.
 func Main(m *testing.M) {

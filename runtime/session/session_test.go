@@ -253,13 +253,24 @@ func TestFollowersEnd(t *testing.T) {
 	if err := l.Logs(t.Context(), l.pod, opts, &out, &out); err != nil || out.String() != "of a0\n" {
 		t.Errorf("of a pod that has finished: %q, %v", out.String(), err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	l.run("a", 1)
 	out.Reset()
-	if err := l.Logs(ctx, l.pod, opts, &out, &out); err != nil || out.String() != "of a1\n" {
+	if err := l.Logs(ctx, l.pod, opts, ending{&out, cancel}, &out); err != nil || out.String() != "of a1\n" {
 		t.Errorf("it was ended: %q, %v", out.String(), err)
 	}
+}
+
+// ending ends a context after a write.
+type ending struct {
+	to  *bytes.Buffer
+	end context.CancelFunc
+}
+
+func (e ending) Write(p []byte) (int, error) {
+	defer e.end()
+	return e.to.Write(p)
 }
 
 // TestContainerWithoutARecordDoesNotRun checks that a container without a record does not run.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
@@ -23,8 +24,8 @@ func (s *Pod) Shown(in *plan.Input) *v1.Pod {
 	in.Desired.MarkSource(pod)
 	pod.Status = podstatus.Of(in.State())
 	if c := in.Cluster; c != nil && c.Conditions != nil {
-		over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-		merge := podstatus.ConditionMerge{Pod: pod, API: c.Conditions, Generation: c.Generation, Ends: over}
+		merge := podstatus.ConditionMerge{Pod: pod, API: c.Conditions, Generation: c.Generation}
+		merge.Ends = model.IsOver(&pod.Status)
 		pod.Status.Conditions = merge.Merge(&pod.Status)
 	}
 	if s.Checkpoint != nil {

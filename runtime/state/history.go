@@ -56,11 +56,13 @@ type PodEvent struct {
 	// Reason is the kubelet's reason: Pulled, Created, Started, Killing, BackOff and so on.
 	Reason string `json:"reason"`
 	// Container is the container concerned; empty for the pod.
-	Container string    `json:"container,omitempty"`
-	Message   string    `json:"message"`
-	Count     int       `json:"count"`
-	First     time.Time `json:"firstTimestamp"`
-	Last      time.Time `json:"lastTimestamp"`
+	Container string `json:"container,omitempty"`
+	Message   string `json:"message"`
+	// Annotations are those of the event in the API server.
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Count       int               `json:"count"`
+	First       time.Time         `json:"firstTimestamp"`
+	Last        time.Time         `json:"lastTimestamp"`
 }
 
 // Span is one step of a pod's start, or a moment if Begin and End are equal.
@@ -153,12 +155,9 @@ func (h *History) Add(events ...PodEvent) {
 		// Cut the message as it will be read back, because otherwise it never matches the stored one.
 		e.Message = cut(e.Message)
 		e.Count, e.First = 1, e.Last
-		for i, old := range h.Events {
-			if sameEvent(&old, &e) {
-				e.Count, e.First = old.Count+1, old.First
-				h.Events = append(h.Events[:i], h.Events[i+1:]...)
-				break
-			}
+		if i := slices.IndexFunc(h.Events, func(old PodEvent) bool { return sameEvent(&old, &e) }); i >= 0 {
+			e.Count, e.First = h.Events[i].Count+1, h.Events[i].First
+			h.Events = slices.Delete(h.Events, i, i+1)
 		}
 		h.Events = append(h.Events, e)
 	}
@@ -168,12 +167,9 @@ func (h *History) Add(events ...PodEvent) {
 // HasSince reports whether the history has an equal event at or after a time.
 func (h *History) HasSince(since time.Time, e PodEvent) bool {
 	e.Message = cut(e.Message)
-	for _, old := range h.Events {
-		if sameEvent(&old, &e) && !old.Last.Before(since) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Events, func(old PodEvent) bool {
+		return sameEvent(&old, &e) && !old.Last.Before(since)
+	})
 }
 
 func sameEvent(a, b *PodEvent) bool {
@@ -199,20 +195,14 @@ func equivalent(a, b string) bool {
 func (h *History) Mark(spans ...Span) {
 	for _, s := range spans {
 		if s.Kind == spanSandbox {
-			kept := h.Spans[:0]
-			for _, old := range h.Spans {
-				// Earlier steps of this pass belong to the start, for example a pull.
-				if old.End.After(s.Begin) {
-					kept = append(kept, old)
-				}
-			}
-			h.Spans = kept
+			// Earlier steps of this pass belong to the start, for example a pull.
+			h.Spans = slices.DeleteFunc(h.Spans, func(old Span) bool { return !old.End.After(s.Begin) })
 		}
 		h.Spans = append(h.Spans, s)
 	}
 	for len(h.Spans) > spansMax {
 		i := h.oldestRepeat()
-		h.Spans = append(h.Spans[:i], h.Spans[i+1:]...)
+		h.Spans = slices.Delete(h.Spans, i, i+1)
 	}
 }
 

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 )
 
 // node measures the node.
-func (m *Meter) node(disks *Disks, devices []device) statsapi.NodeStats {
+func (m *Meter) node(ctx context.Context, disks *Disks, devices []device) statsapi.NodeStats {
 	at := metav1.NewTime(m.Now())
 	all, _ := m.Groups.Usage("/") // Unknown values are left out.
 	all.Limit = memoryCapacity(capacityOf(m.Node()))
@@ -26,18 +27,9 @@ func (m *Meter) node(disks *Disks, devices []device) statsapi.NodeStats {
 		NodeName: m.NodeName, StartTime: metav1.NewTime(m.Booted),
 		CPU: cpuOf(&all, at), Memory: memoryOf(&all, at), IO: ioOf(&all, at), Swap: nodeSwap(&all, at),
 		Fs: disks.node(at), Runtime: disks.runtime(at), Rlimit: rlimitOf(at),
-		Network: networkOf(devices, machineDefault(), at),
+		Network: networkOf(devices, at),
 	}
-	pods, _ := m.Groups.Usage(criconfig.CgroupOfPods(m.Node()))
-	if pods.Limit == nil {
-		pods.Limit = all.Limit
-	}
-	if cpu := cpuOf(&pods, at); cpu != nil {
-		n.SystemContainers = []statsapi.ContainerStats{{
-			Name: statsapi.SystemContainerPods, StartTime: metav1.NewTime(m.Started),
-			CPU: cpu, Memory: memoryOf(&pods, at), IO: ioOf(&pods, at), Swap: swapOf(&pods, at),
-		}}
-	}
+	n.SystemContainers = m.systemContainers(ctx, all.Limit, at)
 	return n
 }
 
@@ -75,7 +67,7 @@ func (m *Meter) pod(d *podspec.Desired, now *running, disks *Disks) (statsapi.Po
 		one := parent.child(children, s.GetId())
 		one.started = p.StartTime.Time
 		one.devices = m.devices(one.path)
-		p.Network = networkOf(one.devices, podDefault, at)
+		p.Network = networkOf(one.devices, at)
 		groups = append(groups, one)
 	}
 	for _, c := range newest(now.containers[d.Pod.UID]) {

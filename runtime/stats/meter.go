@@ -36,12 +36,15 @@ type Groups interface {
 	Pids(name string) ([]int, error)
 	Details(name string) (cgroup.Details, error)
 	Children(name string) ([]string, error)
+	Of(pid int) (cgroup.Group, error)
 }
 
 // Settings configure a Meter. Every field is required.
 type Settings struct {
 	Runtime Runtime
 	Groups  Groups
+	// RuntimeProcess returns the id of the runtime's process.
+	RuntimeProcess func(context.Context) (int, error)
 	// Node returns the configuration with the place of cgroups.
 	Node func() criconfig.Node
 	// NodeName is the name of the Node. Booted is the start of the machine, and Started that of the agent.
@@ -158,7 +161,7 @@ func (m *Meter) measure(ctx context.Context) (*measurement, error) {
 		at: m.Now(), pods: map[types.UID]*v1.Pod{},
 		groups: topGroups(m.Node(), m.Booted, m.Started),
 	}
-	latest.summary = &statsapi.Summary{Node: m.node(&disks, latest.groups[0].devices)}
+	latest.summary = &statsapi.Summary{Node: m.node(ctx, &disks, latest.groups[0].devices)}
 	for _, d := range pods {
 		if len(now.containers[d.Pod.UID]) == 0 {
 			continue // It does not run (kubelet: removeTerminatedPods).

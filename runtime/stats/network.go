@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,8 +19,9 @@ type device struct {
 // transfer counts what an interface has received or sent.
 type transfer struct{ bytes, packets, errors, dropped uint64 }
 
-// podDefault is the interface of a pod that the runtime's statistics name first (kubelet: defaultNetworkInterfaceName).
-const podDefault = "eth0"
+// mainDevice is the interface whose statistics are also those of the node or the pod (kubelet:
+// defaultNetworkInterfaceName). A node may have no interface of this name.
+const mainDevice = "eth0"
 
 // devicesOf returns the interfaces in the network of a process; none if it is gone.
 func devicesOf(pid int) []device {
@@ -53,8 +53,8 @@ func parseDevices(text string) (all []device) {
 	return all
 }
 
-// networkOf returns the statistics of interfaces; nil if there are none. main is the name of the default one.
-func networkOf(devices []device, main string, at metav1.Time) *statsapi.NetworkStats {
+// networkOf returns the statistics of interfaces; nil if there are none.
+func networkOf(devices []device, at metav1.Time) *statsapi.NetworkStats {
 	if len(devices) == 0 {
 		return nil
 	}
@@ -65,25 +65,9 @@ func networkOf(devices []device, main string, at metav1.Time) *statsapi.NetworkS
 			Name: d.name, RxBytes: &d.rx.bytes, RxErrors: &d.rx.errors, TxBytes: &d.tx.bytes, TxErrors: &d.tx.errors,
 		}
 		s.Interfaces = append(s.Interfaces, one)
-		if d.name == main {
+		if d.name == mainDevice {
 			s.InterfaceStats = one
 		}
 	}
 	return s
-}
-
-// machineDefault returns the interface of the machine's default route; that of a pod if there is none.
-func machineDefault() string {
-	routes, _ := os.ReadFile("/proc/self/net/route") // Without it, no interface has the default route.
-	return cmp.Or(defaultInterface(string(routes)), podDefault)
-}
-
-// defaultInterface returns the interface of the default route in the kernel's table; empty if there is none.
-func defaultInterface(routes string) string {
-	for line := range strings.Lines(routes) {
-		if f := strings.Fields(line); len(f) > 2 && f[1] == "00000000" {
-			return f[0]
-		}
-	}
-	return ""
 }

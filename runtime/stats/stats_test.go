@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,6 +34,9 @@ type lab struct {
 	calls   int
 	walks   int
 	network bool
+	// processes are the cgroups of processes, and runtime is the process of the runtime.
+	processes map[int]string
+	runtime   int
 }
 
 func (l *lab) ListContainers(
@@ -77,6 +81,10 @@ func (l *lab) Usage(name string) (cgroup.Usage, error) {
 		base = 1000
 	case strings.HasSuffix(name, "kubepods"):
 		base = 500
+	case name == "/agent.service":
+		base = 40
+	case name == "/runtime.service":
+		base = 60
 	case strings.HasSuffix(name, "/cri-containerd-c1.scope"):
 		return cgroup.Usage{
 			CPU: new(uint64(7e9) + l.cpu), Memory: new(uint64(70)), WorkingSet: new(uint64(60)), RSS: new(uint64(50)),
@@ -86,6 +94,14 @@ func (l *lab) Usage(name string) (cgroup.Usage, error) {
 		return cgroup.Usage{}, nil
 	}
 	return cgroup.Usage{CPU: new(base*1e9 + l.cpu), Memory: new(base), WorkingSet: new(base / 2), Swap: new(uint64(3))}, nil
+}
+
+func (l *lab) Of(pid int) (cgroup.Group, error) {
+	name := l.processes[pid]
+	if name == "" {
+		return cgroup.Group{}, errors.New("gone")
+	}
+	return cgroup.Group{Name: name, Changed: time.Unix(700, 0)}, nil
 }
 
 // Children lacks the second container, which has just ended.
@@ -118,6 +134,7 @@ func newMeter(l *lab) *Meter {
 	}
 	return New(Settings{
 		Runtime: l, Groups: l, NodeName: "n", Booted: time.Unix(500, 0), Identity: machine.Identity{BootID: "b"}, Started: time.Unix(900, 0),
+		RuntimeProcess: func(context.Context) (int, error) { return l.runtime, l.fails },
 		Node: func() criconfig.Node {
 			return criconfig.Node{Allocatable: v1.ResourceList{v1.ResourceMemory: resource.MustParse("2k")}}
 		},
@@ -257,6 +274,38 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
+// TestSystemContainers checks that the agent and the runtime are listed if each has a cgroup of its own.
+func TestSystemContainers(t *testing.T) {
+	const own, runtime = "/agent.service", "/runtime.service"
+	for name, c := range map[string]struct {
+		processes map[int]string
+		runtime   int
+		want      string
+	}{
+		"with systemd":            {map[int]string{os.Getpid(): own, 7: runtime}, 7, "kubelet:40@900 runtime:60@700 pods:500@900 "},
+		"one cgroup for both":     {map[int]string{os.Getpid(): own, 7: own}, 7, "pods:500@900 "},
+		"an ended runtime":        {map[int]string{os.Getpid(): own}, 7, "kubelet:40@900 pods:500@900 "},
+		"systemd listens":         {map[int]string{os.Getpid(): own, 1: runtime}, 1, "kubelet:40@900 pods:500@900 "},
+		"an agent without a unit": {map[int]string{7: runtime}, 7, "runtime:60@700 pods:500@900 "},
+		"a cgroup without counts": {map[int]string{os.Getpid(): "/other", 7: runtime}, 7, "runtime:60@700 pods:500@900 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMeter(&lab{now: time.Unix(2000, 0), processes: c.processes, runtime: c.runtime})
+			s, err := m.Summary(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			for _, one := range s.Node.SystemContainers {
+				fmt.Fprintf(&got, "%s:%d@%d ", one.Name, *one.Memory.UsageBytes, one.StartTime.Unix())
+			}
+			if got.String() != c.want {
+				t.Errorf("%q, not %q", got.String(), c.want)
+			}
+		})
+	}
+}
+
 // TestInterfaces checks the kernel's tables.
 func TestInterfaces(t *testing.T) {
 	table := `Inter-|   Receive                                                |  Transmit
@@ -266,17 +315,17 @@ func TestInterfaces(t *testing.T) {
 veth12: 7 1 2 0 0 0 0 0 9 1 4 0 0 0 0 0
   bad0: x
 `
-	routes := "Iface\tDestination\tGateway\neth1\t0002000A\t0\neth0\t00000000\t0102000A\n"
-	s := networkOf(parseDevices(table), defaultInterface(routes), metav1.Time{})
+	s := networkOf(parseDevices(table), metav1.Time{})
 	text, err := json.Marshal(s.Interfaces)
 	want := `[{"name":"eth0","rxBytes":7,"rxErrors":2,"txBytes":9,"txErrors":4}]`
 	if err != nil || string(text) != want || s.Name != "eth0" || *s.RxBytes != 7 {
 		t.Errorf("%s %+v %v", text, s, err)
 	}
-	if s = networkOf(parseDevices(table), defaultInterface(""), metav1.Time{}); s.Name != "" || s.RxBytes != nil {
-		t.Errorf("without a default route: %+v", s)
+	renamed := strings.ReplaceAll(table, "eth0", "ens3")
+	if s = networkOf(parseDevices(renamed), metav1.Time{}); s.Name != "" || s.RxBytes != nil || len(s.Interfaces) != 1 {
+		t.Errorf("without eth0: %+v", s)
 	}
-	if s = networkOf(nil, "eth0", metav1.Time{}); s != nil {
+	if s = networkOf(nil, metav1.Time{}); s != nil {
 		t.Errorf("without interfaces: %+v", s)
 	}
 }

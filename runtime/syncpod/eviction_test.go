@@ -161,7 +161,7 @@ func TestEvictionWithFaults(t *testing.T) {
 			t.Errorf("%s: %s", method, kinds(o.Plan))
 		}
 		for range 2 {
-			if o := l.next(full); strings.Contains(kinds(o.Plan), "Start") || *l.checkpoint(full).Eviction == (model.Eviction{}) {
+			if o := l.next(full); strings.Contains(kinds(o.Plan), "Start") || l.checkpoint(full).Eviction.At.IsZero() {
 				t.Errorf("after %s: %s", method, kinds(o.Plan))
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -80,6 +81,70 @@ func TestResizesInCluster(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got)\n%s", diff)
+	}
+}
+
+// TestPodLevelMemoryInCluster checks that the memory limit of a pod, and of a container that has only this limit, does
+// not fall to the usage or below. If one limit is impossible, no resize of the pass begins.
+func TestPodLevelMemoryInCluster(t *testing.T) {
+	node := criconfig.Node{Name: "node", Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}}
+	l := newLabOn(t, node, "i:1")
+	pod := func(generation int64, memory, own string) *podspec.Desired {
+		d := podspectest.FromAPI(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: web, uid: web-0000-0000}\nspec:\n"+
+			"  terminationGracePeriodSeconds: 1\n  resources: {limits: {memory: "+memory+"}, requests: {memory: 10Mi}}\n"+
+			"  containers: [{name: a, image: 'i:1'}, {name: b, image: 'i:1', "+
+			"resources: {requests: {memory: 1Mi}, limits: {memory: "+own+"}}}]\n")
+		d.Pod.Generation = generation
+		return d
+	}
+	use := func(pod, limit, a uint64) {
+		l.groups.Use("/kubepods/burstable/podweb-0000-0000", cgroup.Usage{Memory: new(pod << 20), Limit: new(limit << 20)})
+		l.server.UseMemory("a", a<<20)
+		l.server.UseMemory("b", 1<<20)
+	}
+	opts := admits()
+	opts.ClusterPods = true
+	if outcome, err := l.Apply(t.Context(), pod(1, "64Mi", "32Mi"), opts); err != nil || outcome.Err() != nil {
+		t.Fatal(err, outcome.Err())
+	}
+	const (
+		podError = "attempting to set pod memory limit (33554432) below current usage (33554432)"
+		aError   = `attempting to set container "a" memory limit (33554432) below current usage (41943040)`
+	)
+	for i, c := range []struct {
+		memory, own       string
+		pod, limit, usage uint64
+		want              string
+	}{
+		{"32Mi", "32Mi", 16, 64, 40, aError},
+		{"32Mi", "16Mi", 32, 64, 40, "[" + podError + ", " + aError + "]"},
+		{"32Mi", "16Mi", 32, 64, 8, podError},
+		{"64Mi", "32Mi", 32, 64, 40, ""},
+		{"48Mi", "32Mi", 32, 64, 40, ""},
+		{"32Mi", "32Mi", 32, 32, 8, ""},
+		{"48Mi", "32Mi", 32, 32, 50, ""},
+	} {
+		use(c.pod, c.limit, c.usage)
+		d := pod(int64(i+2), c.memory, c.own)
+		outcome, err := l.Apply(t.Context(), d, opts)
+		if err != nil || (outcome.Err() != nil) != (c.want != "") {
+			t.Fatalf("%+v: %v, %v", c, err, outcome.Err())
+		}
+		j, err := l.layout.Pod(d.Pod.UID).Checkpoint().Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.want == "" {
+			if j.Resizing != nil || j.Actuated.Pod.Limits.Memory().String() != c.memory {
+				t.Errorf("%+v: %+v %+v", c, j.Resizing, j.Actuated)
+			}
+			continue
+		}
+		own := j.Actuated.Containers["b"]
+		if j.Resizing == nil || j.Resizing.Error != "cannot decrease memory limits: "+c.want ||
+			own.Limits.Memory().String() != "32Mi" {
+			t.Errorf("%+v: %+v %+v", c, j.Resizing, j.Actuated)
+		}
 	}
 }
 

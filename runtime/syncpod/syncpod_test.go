@@ -37,6 +37,7 @@ type lab struct {
 	server *runtimetest.Server
 	clock  *runtimetest.Clock
 	layout state.Layout
+	groups *runtimetest.Cgroups
 }
 
 func newLab(t *testing.T, names ...string) *lab {
@@ -58,7 +59,8 @@ func newLabOn(t *testing.T, node criconfig.Node, names ...string) *lab {
 	if err = state.ClusterServices(layout).Write([]byte("{}")); err != nil {
 		t.Fatal(err)
 	}
-	w := observe.World{Client: client, Layout: layout, Cgroups: runtimetest.NewCgroups(server), Now: clock.Now}
+	groups := runtimetest.NewCgroups(server)
+	w := observe.World{Client: client, Layout: layout, Cgroups: groups, Now: clock.Now}
 	host := observe.NewHost(client, layout, observe.Sources{
 		Machine: func() criconfig.Node { return node }, Kubelet: func() error { return nil },
 	})
@@ -66,7 +68,9 @@ func newLabOn(t *testing.T, node criconfig.Node, names ...string) *lab {
 	observer := observe.New(w, host, digests)
 	x := executor.New(w, host, gc.New(w, host, images.NewStore(client, layout)))
 	locker := &state.Locker{Layout: layout, Waiting: func(string) {}}
-	return &lab{Syncer: New(locker, digests, observer, x), t: t, server: server, clock: clock, layout: layout}
+	return &lab{
+		Syncer: New(locker, digests, observer, x), t: t, server: server, clock: clock, layout: layout, groups: groups,
+	}
 }
 
 func loadPod(t *testing.T, text string) *podspec.Desired {

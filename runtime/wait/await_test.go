@@ -1,7 +1,6 @@
 package wait
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -20,8 +19,7 @@ func TestAwaitChangesNothing(t *testing.T) {
 	l.server.Behave("a", runtimetest.Behaviour{After: time.Millisecond, ExitCode: 1})
 	l.apply(d)
 	time.Sleep(2 * time.Millisecond)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
+	ctx := l.server.ExpireAt(t.Context(), "", "ListContainers", 10)
 	before := len(l.server.Calls())
 	if err := l.Await(ctx, d, Started); !errors.As(err, new(*TimeoutError)) || len(l.server.Calls()) != before {
 		t.Errorf("%v after %v", err, l.server.Calls()[before:])
@@ -37,8 +35,7 @@ func TestAwaitChangesNothing(t *testing.T) {
 func TestFollowLeavesPassesToOthers(t *testing.T) {
 	l := newLab(t, "i:1")
 	d := loadPod(t, strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [ok]}, periodSeconds: 1}", 1))
-	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-	defer cancel()
+	ctx := l.server.ExpireAt(t.Context(), "StartContainer", "ListContainers", 10)
 	outcome, err := l.Follow(ctx, d, Ready, executor.Options{})
 	if !errors.As(err, new(*TimeoutError)) || outcome == nil || len(outcome.Plan.Steps) == 0 {
 		t.Errorf("%v of %+v", err, outcome)
@@ -87,8 +84,7 @@ func TestAwaitOfDeletions(t *testing.T) {
 		t.Errorf("of a pod that never was: %v", err)
 	}
 	l.apply(d)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
+	ctx := l.server.ExpireAt(t.Context(), "", "ListContainers", 10)
 	if err := l.Await(ctx, d, Deleted); err == nil || !strings.Contains(err.Error(), "is not deleted in time: the pod is there") {
 		t.Errorf("of a pod that runs: %v", err)
 	}

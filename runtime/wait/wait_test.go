@@ -311,8 +311,7 @@ func TestTimeoutOfWaits(t *testing.T) {
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
 		return &runtimeapi.ExecSyncResponse{ExitCode: 1, Stderr: []byte("not yet")}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
+	ctx := l.server.ExpireAt(t.Context(), "ExecSync", "ListContainers", 10)
 	text := strings.Replace(onePod(), "image: 'i:1'", "image: 'i:1', readinessProbe: {exec: {command: [x]}}", 1)
 	_, err := l.Wait(ctx, loadPod(t, text), Ready, executor.Options{})
 	if late := (*TimeoutError)(nil); !errors.As(err, &late) ||

@@ -215,12 +215,14 @@ func summaryOf(s *v1.PodStatus) string {
 
 // compareMirror compares a pod of another source with its mirror pod.
 func (c *comparer) compareMirror(l *Local, mirror *v1.Pod) {
-	if mirror == nil {
+	switch {
+	case mirror == nil && c.remote.NoMirrors:
+		return
+	case mirror == nil:
 		c.add(l, OnlyHere, "the API server has no mirror pod for it")
 		return
 	}
-	hash, known := c.remote.MirrorHashes[l.Desired.Pod.UID]
-	if known && mirror.Annotations[v1.MirrorPodAnnotationKey] != hash {
+	if slices.Contains(c.remote.OldMirrors, mirror.UID) {
 		c.add(l, OtherVersion, "the mirror pod shows an earlier version")
 	}
 	c.compareStatus(l, mirror)

@@ -22,9 +22,9 @@ import (
 type pair struct {
 	local  why.Local
 	remote v1.Pod
-	// unsent and hash are what the agent knows.
-	unsent bool
-	hash   string
+	// unsent, old and off are what the agent knows: the status was not sent, the mirror pod shows an earlier version, or
+	// there are no mirror pods.
+	unsent, old, off bool
 	// alone and absent are set if only one of the two exists.
 	alone, absent bool
 }
@@ -39,7 +39,6 @@ func newPair(t *testing.T, owner string) *pair {
 	if owner != podspec.OwnerAPI {
 		p.remote.Name, p.remote.UID = "web-n1", "mirror"
 		p.remote.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "h"}
-		p.hash = "h"
 	}
 	return p
 }
@@ -98,8 +97,11 @@ func TestCompare(t *testing.T) {
 		"too large": {podspec.OwnerAPI, func(p *pair) {
 			p.remote.Name = "bad"
 		}, "OtherVersion: podctl cannot use the newest version: bad"},
+		"no mirror pods": {"", func(p *pair) {
+			p.alone, p.off = true, true
+		}, ""},
 		"an earlier mirror": {"", func(p *pair) {
-			p.hash = "other"
+			p.old = true
 		}, "OtherVersion: the mirror pod shows an earlier version"},
 		"pending": {podspec.OwnerAPI, func(p *pair) {
 			p.unsent, p.remote.Status.Phase = true, v1.PodPending
@@ -114,7 +116,10 @@ func TestCompare(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, c.owner)
 			c.set(p)
-			remote := &api.ClusterPods{Node: "N1", MirrorHashes: map[types.UID]string{p.local.Desired.Pod.UID: p.hash}}
+			remote := &api.ClusterPods{Node: "N1", NoMirrors: p.off}
+			if p.old {
+				remote.OldMirrors = []types.UID{p.remote.UID}
+			}
 			if !p.alone {
 				remote.Items = []v1.Pod{p.remote}
 			}

@@ -168,7 +168,17 @@ func TestCauses(t *testing.T) {
 			}}
 			in.Plan.Objects = []plan.Object{{Container: "a", Action: plan.Kept}}
 		}, want: "a|Completed: it ended at 2026-05-04T12:00:00Z with exit code 0 > " +
-			"restartPolicy Never does not restart it; podctl restart default/web a does"},
+			"podctl restart default/web a, because restartPolicy Never does not restart it"},
+		"ended init container": {set: func(in *why.Input) {
+			in.Status.Spec = modeltest.Load(t, onePod+"  initContainers: [{name: i, image: i}]\n").Pod.Spec
+			in.Status.Status.InitContainerStatuses = []v1.ContainerStatus{{
+				Name: "i", State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+					Reason: "Completed", FinishedAt: metav1.NewTime(noon),
+				}},
+			}}
+			in.Plan.Objects = []plan.Object{{Container: "i", Action: plan.Kept}}
+		}, want: "i|Completed: it ended at 2026-05-04T12:00:00Z with exit code 0 > " +
+			"a new sandbox, in which all init containers run again"},
 		"drift": {set: func(in *why.Input) {
 			in.Plan.Drift = []string{"container a is gone"}
 		}, want: "|: changed outside podctl: container a is gone > "},

@@ -201,10 +201,7 @@ func (x *explainer) stateCauses(ref podspec.ContainerRef, status *v1.ContainerSt
 			return []Cause{{Reason: d.Reason, Message: "it was stopped: " + reasonText(d)}}
 		}
 		c := endOf("it", status.State.Terminated)
-		if x.stays(ref.Name) {
-			c.Changes = []string{fmt.Sprintf("restartPolicy %s does not restart it; podctl restart %s %s does",
-				podstatus.RestartPolicy(x.Status, ref.Container), x.Pod, ref.Name)}
-		}
+		c.Changes = x.startsAgain(ref)
 		return []Cause{c}
 	case x.failed(ref.Name) && len(x.heldCauses(ref.Name)) == 0:
 		// The message of the status has no values of Secrets.
@@ -223,6 +220,18 @@ func (x *explainer) failed(name string) bool {
 	}
 	_, failed := x.Memory.StartErrors[name]
 	return failed
+}
+
+// startsAgain returns what would start an ended container again. It is nil if the container starts by itself, or never.
+func (x *explainer) startsAgain(ref podspec.ContainerRef) []string {
+	switch {
+	case !x.stays(ref.Name) || ref.Type == podspec.Ephemeral:
+		return nil
+	case ref.Type == podspec.Init:
+		return []string{"a new sandbox, in which all init containers run again"}
+	}
+	return []string{fmt.Sprintf("podctl restart %s %s, because restartPolicy %s does not restart it", x.Pod, ref.Name,
+		podstatus.RestartPolicy(x.Status, ref.Container))}
 }
 
 // stays reports whether a container that has ended stays ended, while others run.

@@ -227,14 +227,16 @@ func (o object) at(path ...string) string {
 }
 
 // condition returns the status of a condition.
-func (o object) condition(kind string) string {
+func (o object) condition(kind string) string { return o.wholeCondition(kind).at("status") }
+
+// wholeCondition returns a condition; nil without it.
+func (o object) wholeCondition(kind string) object {
 	status, _ := o["status"].(map[string]any)
 	list, _ := status["conditions"].([]any)
 	for _, c := range list {
 		if c, _ := c.(map[string]any); c["type"] == kind {
-			text, _ := c["status"].(string)
-			return text
+			return c
 		}
 	}
-	return ""
+	return nil
 }

@@ -218,19 +218,25 @@ func (s *vmSuite) runBatch(t *testing.T, program string, specs []spec) {
 	if err := os.Mkdir(batch.report, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	s.record(t, program, batch.runSpecs(t, specs))
+	write(t, filepath.Join(batch.report, "node.log"),
+		s.m.run(t, "journalctl --no-pager --cursor-file=/run/node.cursor -u node.service -u runtime.service"))
+}
+
+// record keeps outcomes, and adds them to results.txt.
+func (s *vmSuite) record(t *testing.T, program string, outcomes []outcome) {
+	t.Helper()
 	results, err := os.OpenFile(filepath.Join(s.report, "results.txt"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer results.Close() //nolint:errcheck // each write is checked
-	for _, o := range batch.runSpecs(t, specs) {
+	for _, o := range outcomes {
 		s.outcomes[program][o.name] = o
 		if _, err = fmt.Fprintf(results, "%s\t%s\t%.0f s\t%s\t%s\n", program, o.state, o.took.Seconds(), o.name, o.reason); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, filepath.Join(batch.report, "node.log"),
-		s.m.run(t, "journalctl --no-pager --cursor-file=/run/node.cursor -u node.service -u runtime.service"))
 }
 
 // worse returns the specs that have passed with the kubelet and not with podctl.

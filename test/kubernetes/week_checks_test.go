@@ -39,6 +39,7 @@ func (w *week) settle(t *testing.T) {
 	w.note("settle")
 	began, last := time.Now(), ""
 	for time.Since(began) < patience+2*time.Minute { // a restart may be delayed
+		w.keepScheduler(t)
 		s := w.look(t)
 		if len(s.problems) == 0 {
 			w.note("settled: after %v, %d pods", time.Since(began).Round(time.Second), len(s.pods))
@@ -185,7 +186,7 @@ func (w *week) compareKinds(t *testing.T, s *weekState) {
 			s.problem("the API server has pod %s", p.Name)
 			continue
 		}
-		s.compareKind(p, want)
+		s.compareKind(w, p, want)
 		if want.name == "steady" {
 			w.compareValue(s, p)
 		}
@@ -200,12 +201,13 @@ func (w *week) compareKinds(t *testing.T, s *weekState) {
 // compareMirror checks the restarts of a mirror pod.
 func (s *weekState) compareMirror(w *week, p *v1.Pod) {
 	if want := w.local[strings.TrimSuffix(p.Name, "-"+nodeName)]; want != nil {
-		s.compareRestarts(p, want)
+		s.compareRestarts(w, p, want)
 	}
 }
 
-func (s *weekState) compareKind(p *v1.Pod, want *weekPod) {
-	killed := want.restarts > 0 && (want.spec["restartPolicy"] != nil || want.name == "late" || want.name == "large")
+func (s *weekState) compareKind(w *week, p *v1.Pod, want *weekPod) {
+	ended := want.restarts > 0 || w.api.interruptions(p, "app") > 0
+	killed := ended && (want.spec["restartPolicy"] != nil || want.name == "late" || want.name == "large")
 	if !killed && (want.phase != p.Status.Phase || want.reason != "" && want.reason != p.Status.Reason) {
 		s.problem("%s is %s %s, want %s %s", p.Name, p.Status.Phase, p.Status.Reason, want.phase, want.reason)
 	}
@@ -218,15 +220,18 @@ func (s *weekState) compareKind(p *v1.Pod, want *weekPod) {
 		s.problem("%s: generation %d, observed %d", p.Name, p.Generation, p.Status.ObservedGeneration)
 	}
 	if !want.crashes {
-		s.compareRestarts(p, want)
+		s.compareRestarts(w, p, want)
 	}
 }
 
-func (s *weekState) compareRestarts(p *v1.Pod, want *weekPod) {
+func (s *weekState) compareRestarts(w *week, p *v1.Pod, want *weekPod) {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		allowed := int32(0)
-		if c.Name == "app" {
-			allowed = want.restarts
+		allowed := w.api.interruptions(p, c.Name)
+		if c.Name == "app" || want.restored {
+			allowed += want.restarts
+		}
+		if p.CreationTimestamp.Time.Before(want.applied.Truncate(time.Second)) {
+			allowed += want.earlier
 		}
 		if c.RestartCount > allowed {
 			s.problem("%s: %d restarts of %s, want at most %d", p.Name, c.RestartCount, c.Name, allowed)

@@ -260,7 +260,7 @@ func (w *week) localActions() []weekEvent {
 		}},
 		{name: "remove file", often: 1, run: func(t *testing.T) func() {
 			name := fmt.Sprintf("file-%c", 'a'+w.rand.IntN(3))
-			delete(w.local, name)
+			w.forget(name)
 			w.note("removed: %s", name)
 			_ = os.Remove(filepath.Join(w.path("manifests"), name+".yaml"))
 			return nil
@@ -271,7 +271,7 @@ func (w *week) localActions() []weekEvent {
 		}},
 		{name: "delete by hand", often: 1, run: func(t *testing.T) func() {
 			if name := w.any(w.local, "hand-"); name != "" {
-				delete(w.local, name)
+				w.forget(name)
 				w.podctl(t, "delete", "-n", "week", name)
 			}
 			return nil
@@ -303,12 +303,20 @@ func (w *week) localPod(t *testing.T, name string) string {
 		image = newWebImage
 	}
 	if before := w.local[name]; before == nil {
-		w.local[name] = &weekPod{weekKind: k, image: image}
+		w.local[name] = &weekPod{weekKind: k, image: image, applied: time.Now(), earlier: w.removed[name]}
 	} else if before.image != image {
 		before.image = image
 		before.restarts++
 	}
 	return w.json(t, k.document("week", name, image))
+}
+
+// forget forgets a pod that does not come from the API server and is removed.
+func (w *week) forget(name string) {
+	if before := w.local[name]; before != nil {
+		w.removed[name] = before.earlier + before.restarts + 1
+		delete(w.local, name)
+	}
 }
 
 // takeBackup keeps the state of etcd.

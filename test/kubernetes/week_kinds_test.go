@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -101,4 +102,11 @@ type weekPod struct {
 	image string
 	// restarts is the number of restarts that the test has caused: kills and edits.
 	restarts int32
+	// restored is set for a pod that the node had ended before a backup with it was restored.
+	restored bool
+	// applied is when a pod that does not come from the API server was first applied. earlier is the number of restarts
+	// that a mirror pod from before that time may have: it shows the pod of that name before, whose removal the API
+	// server has not seen.
+	applied time.Time
+	earlier int32
 }

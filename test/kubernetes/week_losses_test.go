@@ -91,7 +91,7 @@ func (w *week) restore(t *testing.T) {
 		case before[p.Name] != nil:
 			w.pods[p.Name] = before[p.Name]
 		default:
-			w.pods[p.Name] = &weekPod{weekKind: kinds[at], image: p.Spec.Containers[0].Image, restarts: 1000}
+			w.pods[p.Name] = &weekPod{weekKind: kinds[at], image: p.Spec.Containers[0].Image, restarts: 1000, restored: true}
 		}
 	}
 	_, _ = fmt.Sscan(w.must(t, "get", "configmap", "settings", "-o", "jsonpath={.data.text}"), &w.value)

@@ -39,6 +39,8 @@ type week struct {
 	// pods are the pods of the API server by name, and local those of other sources: by file, or applied by hand.
 	pods  map[string]*weekPod
 	local map[string]*weekPod
+	// removed holds the highest number of restarts of removed local pods by name, and one more.
+	removed map[string]int32
 	// value is the value of the ConfigMap and of the Secret, and made the number of pods that the test has created.
 	value, made int
 	// backup is a directory with an old state of etcd.
@@ -93,7 +95,8 @@ func startWeek(t *testing.T, seed uint64) *week {
 	t.Helper()
 	w := &week{
 		rand: rand.New(rand.NewPCG(seed, 0)),
-		pods: map[string]*weekPod{}, local: map[string]*weekPod{}, done: map[string]int{},
+		pods: map[string]*weekPod{}, local: map[string]*weekPod{}, removed: map[string]int32{},
+		done: map[string]int{},
 	}
 	w.line = startLine(t, lineAddress, nodeIP+":6443")
 	c := startCluster(t, func(c *cluster) {
@@ -149,8 +152,14 @@ func (w *week) hour(t *testing.T) {
 		t.Errorf("the agent has ended: %v", w.agent.err)
 		w.startAgent(t)
 	}
+	w.keepScheduler(t)
+}
+
+// keepScheduler starts the scheduler again if it has ended. It does so by itself when an outage has left wrong pods in
+// its cache.
+func (w *week) keepScheduler(t *testing.T) {
+	t.Helper()
 	if !w.scheduler.runs() {
-		// It ends by itself when an outage has left wrong pods in its cache.
 		w.note("scheduler started again")
 		w.startScheduler(t)
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,8 +26,11 @@ type watcher struct {
 	mu   sync.Mutex
 	last map[string]*v1.Pod
 	// unready holds the ids of the containers of pods that became unready.
-	unready  map[string]string
-	problems []string
+	unready map[string]string
+	// interrupted holds the containers that did not start, because the agent was killed during the start, by the uid of
+	// the pod and the name of the container. As with a kubelet, the next start counts as a restart.
+	interrupted map[string]map[string]bool
+	problems    []string
 }
 
 func (w *week) startWatcher(t *testing.T) *watcher {
@@ -40,6 +45,7 @@ func (w *week) startWatcher(t *testing.T) *watcher {
 			TLSClientConfig: &tls.Config{RootCAs: w.roots(t), Certificates: []tls.Certificate{pair}},
 		}},
 		stop: stop, ended: make(chan struct{}), note: w.note, last: map[string]*v1.Pod{}, unready: map[string]string{},
+		interrupted: map[string]map[string]bool{},
 	}
 	go func() {
 		defer close(a.ended)
@@ -125,6 +131,7 @@ func (a *watcher) see(event string, p *v1.Pod) {
 		return
 	}
 	a.last[uid] = p
+	a.seeInterrupted(p)
 	if before == nil {
 		return
 	}
@@ -139,11 +146,39 @@ func (a *watcher) see(event string, p *v1.Pod) {
 	}
 }
 
+// seeInterrupted notes containers whose start was interrupted.
+func (a *watcher) seeInterrupted(p *v1.Pod) {
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		for _, end := range []*v1.ContainerStateTerminated{c.State.Terminated, c.LastTerminationState.Terminated} {
+			if end == nil || end.Reason != "StartError" || !strings.HasSuffix(end.Message, "context canceled") {
+				continue
+			}
+			key := string(p.UID) + c.Name
+			if a.interrupted[key] == nil {
+				a.interrupted[key] = map[string]bool{}
+			}
+			a.interrupted[key][end.ContainerID] = true
+		}
+	}
+}
+
+// interruptions returns how often the start of a container was interrupted.
+func (a *watcher) interruptions(p *v1.Pod, container string) int32 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return int32(len(a.interrupted[string(p.UID)+container])) // few
+}
+
 // backward returns what must not happen to a status.
 func backward(before, after *v1.Pod) (all []string) {
 	from, to := before.Status.Phase, after.Status.Phase
 	order := map[v1.PodPhase]int{v1.PodPending: 1, v1.PodRunning: 2, v1.PodSucceeded: 3, v1.PodFailed: 3}
-	if order[to] < order[from] || order[from] == 3 && from != to {
+	// Without its sandbox, a pod is initialized again (kubelet: getPhase).
+	initializes := to == v1.PodPending && len(after.Spec.InitContainers) > 0 &&
+		slices.ContainsFunc(after.Status.Conditions, func(c v1.PodCondition) bool {
+			return c.Type == v1.PodInitialized && c.Status == v1.ConditionFalse
+		})
+	if order[to] < order[from] && !initializes || order[from] == 3 && from != to {
 		all = append(all, fmt.Sprintf("phase %s after %s", to, from))
 	}
 	if s, e := before.Status.StartTime, after.Status.StartTime; s != nil && !s.Equal(e) {

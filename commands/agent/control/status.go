@@ -34,11 +34,11 @@ func newStatus(sess *session.Session) *cobra.Command {
 		Use:   "status [flags]",
 		Short: "Show the status of the agent, its sources, pods and workloads",
 		Long: "Show the problems of the agent, its sources, and the pods and workloads that it keeps. " +
-			"In a cluster, also show whether\nthe API server responds, the Node with its heartbeats, " +
-			"pending requests and certificates. " +
-			"For each of them, show whether it\nis ready, its source, what it waits for and until when, " +
-			"and why its last pass failed. " +
-			"Pods and workloads with problems\ncome first." +
+			"For each pod and\nworkload, show whether it is ready, its source, " +
+			"what it waits for and until when, and why its last pass failed.\n" +
+			"Pods and workloads with problems come first. " +
+			"In a cluster, also show whether the API server responds, the Node\nwith its heartbeats, " +
+			"pending requests and certificates." +
 			flags.ExitCodes("0 success", "1 error, for example because no agent is running"),
 		Example: "  podctl agent status\n  podctl agent status -o json | jq '.pods[] | select(.error)'",
 		Args:    flags.NoArguments,

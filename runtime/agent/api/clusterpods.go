@@ -22,9 +22,10 @@ type ClusterPods struct {
 	Items []v1.Pod  `json:"items"`
 	// Unsent are the uids, in the API, of the pods whose newest status the API may not have.
 	Unsent []types.UID `json:"unsent,omitempty"`
-	// MirrorHashes are the hashes of the manifests of pods of other sources, by the uids of these pods. A mirror pod
-	// has the hash of the version that it shows.
-	MirrorHashes map[types.UID]string `json:"mirrorHashes,omitempty"`
+	// NoMirrors reports that pods of other sources have no mirror pods (--mirror-pods=false).
+	NoMirrors bool `json:"noMirrors,omitempty"`
+	// OldMirrors are the uids of the mirror pods that show an earlier version of their pod.
+	OldMirrors []types.UID `json:"oldMirrors,omitempty"`
 }
 
 // ClusterPods returns the pods of the node in the API server. The error of an agent that is not a node says so.

@@ -228,24 +228,15 @@ func (s *Source) expandAll(ctx context.Context) (update sources.Update, next tim
 	err = unread
 	wanted, owners, states := map[state.ObjectKey][]*podspec.Desired{}, map[state.ObjectKey]string{}, []api.Workload{}
 	for _, r := range records {
-		x, expandErr := s.Workloads.Expand(ctx, r)
-		if expandErr != nil {
-			if s.wanted == nil && x == nil {
-				// Before all workloads are known, the absence of pods has no meaning.
-				return sources.Update{}, time.Time{}, expandErr
-			}
-			if s.wanted != nil {
-				x = &controller.Expanded{Pods: s.wanted[r.Key()]}
-			}
+		x, expandErr := s.expand(ctx, r)
+		switch {
+		case x == nil && expandErr != nil:
+			// Before all workloads are known, the absence of pods has no meaning.
+			return sources.Update{}, time.Time{}, expandErr
+		case x == nil:
+			continue
+		case expandErr != nil:
 			err = errors.Join(err, expandErr)
-		} else if x.Expired {
-			if !s.declared.Provides(r.Workload.Owner) {
-				_, deleteErr := s.Workloads.Delete(ctx, r.Key())
-				s.report(deleteErr)
-				continue
-			}
-			// Deleting the record would apply and run the Job again while its manifest exists.
-			x = &controller.Expanded{}
 		}
 		s.keepJob(ctx, r, x)
 		wanted[r.Key()], owners[r.Key()] = s.stable(r.Key(), x.Pods), ownerOf(r, records)
@@ -260,6 +251,24 @@ func (s *Source) expandAll(ctx context.Context) (update sources.Update, next tim
 	s.states = states
 	s.mu.Unlock()
 	return s.update(), next, err
+}
+
+// expand computes the pods of a workload. It returns nil without an error for one that has expired: its record is
+// deleted.
+func (s *Source) expand(ctx context.Context, r *controller.Record) (*controller.Expanded, error) {
+	x, err := s.Workloads.Expand(ctx, r)
+	switch {
+	case err != nil && s.wanted != nil:
+		return &controller.Expanded{Pods: s.wanted[r.Key()]}, err
+	case err != nil || !x.Expired:
+		return x, err
+	case s.declared.Provides(r.Workload.Owner):
+		// Deleting the record would apply and run the Job again while its manifest exists.
+		return &controller.Expanded{}, nil
+	}
+	_, err = s.Workloads.Delete(ctx, r.Key())
+	s.report(err)
+	return nil, nil
 }
 
 // keepUnread adds the earlier pods of workloads that could not be read.

@@ -15,8 +15,10 @@ import (
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/agent/eviction"
+	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/devices"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -123,6 +125,11 @@ type Member struct {
 	Devices *devices.Manager
 	// Eviction has the thresholds of the agent.
 	Eviction eviction.Config
+	// Logs, Images, Pulls and Listen are those of the daemon's settings.
+	Logs   logfile.Limits
+	Images housekeeping.Thresholds
+	Pulls  int
+	Listen *Address
 	// Sources are the paths and URLs of the other sources.
 	Sources []string
 	// AllowKubelet is set if a kubelet may use the same runtime.
@@ -140,6 +147,8 @@ type Cluster interface {
 	HandleEvent(ctx context.Context, e *agent.Event)
 	// HandleFacts is notified when facts of the node have changed, as agent.Settings.FactsChanged.
 	HandleFacts()
+	// RecordEvent sends an event of the Node: its type, reason and message.
+	RecordEvent(kind, reason, message string)
 	// Node returns the parts of the Node in the API for admission; nil if it is unknown.
 	Node() *admission.Node
 	// Describe adds the cluster's part to the status of the agent. It makes no request.
@@ -175,6 +184,7 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	m := &Member{
 		Engine: d.engine, Layout: d.Layout, Devices: d.devices, Eviction: d.Eviction, Version: d.Version,
 		AllowKubelet: d.AllowKubelet, Now: d.Now, Log: d.Log,
+		Logs: d.Logs, Images: d.Images, Pulls: d.Pulls, Listen: d.Listen,
 	}
 	for _, s := range d.Sources {
 		m.Sources = append(m.Sources, s.Name())
@@ -208,7 +218,7 @@ func (d *daemon) runCluster(ctx context.Context) (leave func()) {
 }
 
 // errNoCluster is the error of requests about a cluster to an agent without one.
-var errNoCluster = errors.New("the agent is not a node of a cluster: start it with --kubeconfig")
+var errNoCluster = errors.New("this machine is not a node of a cluster: start the agent with --kubeconfig")
 
 // ClusterPods returns the pods of the node in the API server.
 func (d *daemon) ClusterPods(ctx context.Context) (*api.ClusterPods, error) {

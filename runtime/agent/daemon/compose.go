@@ -126,7 +126,11 @@ func (d *daemon) evict(ctx context.Context) {
 		return
 	}
 	disks := func() *eviction.Machine {
-		return &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
+		m := &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
+		if d.Resources != nil {
+			m.AllPods = allPods(d.Resources, d.engine.Host)
+		}
+		return m
 	}
 	meter := eviction.NewMeter(d.engine.Client, d.Layout, d.engine.Host.Node, disks())
 	go eviction.NewLimiter(meter.LimitedUsage, d.Now, d.Log).Run(ctx, d.Evictions())
@@ -141,6 +145,9 @@ func (d *daemon) evict(ctx context.Context) {
 		RemoveImages:  d.housekeeper.RemoveImages,
 	}
 	settings := eviction.Settings{Config: d.Eviction, Now: d.Now, Log: d.Log}
+	if d.Resources != nil && d.Resources.Enforce {
+		settings.Thresholds = eviction.WithAllocatable(settings.Thresholds)
+	}
 	go eviction.New(world, settings).Run(ctx, d.Evictions())
 }
 

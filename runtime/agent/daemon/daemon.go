@@ -21,6 +21,7 @@ import (
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/filelock"
+	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
@@ -40,6 +41,9 @@ type Settings struct {
 	// Admission admits pods as a kubelet does. If nil, every pod is admitted. NodeLabels are the labels of the node.
 	Admission  *admission.Settings
 	NodeLabels map[string]string
+	// Resources has the reserved resources, and whether they limit all pods together. If nil, the cgroup of all pods
+	// stays as it is.
+	Resources *admission.Settings
 	// Cluster and Join make the machine a node of a cluster. They are nil for an agent without one.
 	Cluster *ClusterSettings
 	Join    Join
@@ -55,6 +59,9 @@ type Settings struct {
 	// for them. StopAtEnd also stops them within this time when the daemon ends.
 	ShutdownGrace time.Duration
 	StopAtEnd     bool
+	// Logs are the limits of logs, and Pulls that of concurrent pulls, with which Connect makes the engine.
+	Logs  logfile.Limits
+	Pulls int
 	// MaxRecords and Images limit what housekeeping keeps; see housekeeping.Settings.
 	MaxRecords int
 	Images     housekeeping.Thresholds

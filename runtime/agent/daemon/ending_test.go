@@ -70,6 +70,8 @@ func (c *cluster) HandleEvent(_ context.Context, e *agent.Event) {
 
 func (*cluster) HandleFacts() {}
 
+func (*cluster) RecordEvent(string, string, string) {}
+
 func (*cluster) Node() *admission.Node { return nil }
 
 func (*cluster) AwaitStatuses(context.Context) {}
@@ -79,9 +81,7 @@ func (*cluster) Describe(s *api.Status) { s.Cluster = &api.Cluster{Node: api.Clu
 // Run looks at the pods for the last time when the context ends, as a sender of statuses does.
 func (c *cluster) Run(ctx context.Context, a *agent.Agent) error {
 	<-ctx.Done()
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	shown, err := a.ShownPods(last)
+	shown, err := a.ShownPods(context.WithoutCancel(ctx))
 	if err != nil || len(shown) != 1 {
 		c.t.Errorf("the last look: %v, %v", shown, err)
 	}

@@ -111,6 +111,9 @@ func (d *daemon) run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	go d.housekeeper.Run(ctx, d.KeptPods)
+	if d.Resources != nil {
+		go newPodLimiter(d).run(ctx)
+	}
 	d.evict(ctx)
 	select {
 	case err := <-ended:

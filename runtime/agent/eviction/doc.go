@@ -21,6 +21,7 @@
 //
 //	kubelet (pkg/kubelet/eviction)                    here
 //	ParseThresholdConfig, DefaultEvictionHard         thresholds.go
+//	addAllocatableThresholds                          thresholds.go: WithAllocatable
 //	thresholdsMet, byEvictionPriority                 pressure.go: tracker
 //	thresholdsMetGracePeriod, thresholdsFirstObserved pressure.go: tracker
 //	nodeConditions, nodeConditionsObservedSince       pressure.go: Pressure

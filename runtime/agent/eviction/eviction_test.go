@@ -45,6 +45,29 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestWithAllocatable covers the kubelet's cases of addAllocatableThresholds in TestParseThresholdConfig.
+func TestWithAllocatable(t *testing.T) {
+	all, err := Texts{
+		Hard: "nodefs.available<10%,memory.available<150Mi", Soft: "memory.available<1Gi",
+		SoftGracePeriod: "memory.available=1m", MinimumReclaim: "memory.available=5Mi",
+	}.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := len(all)
+	var got []string
+	for _, one := range WithAllocatable(all) {
+		got = append(got, fmt.Sprintf("%s<%s %s %s", one.Signal, one.Value(), one.Grace, one.MinReclaim.Value()))
+	}
+	want := []string{
+		"memory.available<150Mi 0s 5Mi", "memory.available<1Gi 1m0s 5Mi", "allocatableMemory.available<150Mi 0s 5Mi",
+		"nodefs.available<10% 0s 0%",
+	}
+	if !slices.Equal(got, want) || len(all) != before {
+		t.Errorf("%q", got)
+	}
+}
+
 func thresholds(t *testing.T, text string) []Threshold {
 	t.Helper()
 	all, err := Texts{Hard: text}.Parse()
@@ -336,7 +359,7 @@ func TestMessage(t *testing.T) {
 			}
 		}
 		memory := thresholds(t, Default)[0]
-		if got := message(&memory, Amount{50 << 20, 1 << 30}, c.pod, usage); got != low+c.want {
+		if got, _ := explain(&memory, Amount{50 << 20, 1 << 30}, c.pod, usage); got != low+c.want {
 			t.Errorf("%s:\n got %s\nwant %s", name, got, low+c.want)
 		}
 	}
@@ -355,8 +378,34 @@ func TestMessageOfDisk(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		if got := message(&all[i], Amount{50 << 20, 1000 << 20}, pod, usage); got != want {
+		if got, _ := explain(&all[i], Amount{50 << 20, 1000 << 20}, pod, usage); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestAnnotations checks the annotations of the event (kubelet: evictionMessage).
+func TestAnnotations(t *testing.T) {
+	plain := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}, {Name: "b"}, {Name: "c"}}}}
+	whole := plain.DeepCopy()
+	whole.Name = "web"
+	whole.Spec.Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{"memory": resource.MustParse("1Mi")}}
+	usage := &Usage{Containers: []ContainerUsage{{Name: "a", Memory: new(int64(1 << 20))}, {Name: "b"}, {Name: "c", Memory: new(int64(2 << 20))}}}
+	const containers = "offending_containers:a,c offending_containers_usage:1Mi,2Mi "
+	for _, c := range []struct {
+		signal Signal
+		pod    *v1.Pod
+		usage  *Usage
+		want   string
+	}{
+		{MemoryAvailable, plain, usage, "map[" + containers + "starved_resource:memory]"},
+		{MemoryAvailable, whole, usage, "map[" + containers + "offending_pod:web offending_pod_usage:3Mi starved_resource:memory]"},
+		{PIDAvailable, plain, usage, "map[offending_containers: offending_containers_usage: starved_resource:pids]"},
+		{MemoryAvailable, plain, nil, "map[]"},
+	} {
+		_, got := explain(&Threshold{Signal: c.signal}, Amount{1, 2}, c.pod, c.usage)
+		if text := fmt.Sprint(got); text != c.want {
+			t.Errorf("%s: %s, want %s", c.signal, text, c.want)
 		}
 	}
 }

@@ -186,8 +186,9 @@ func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Measurement)
 		return false, errors.New("eviction thresholds have been met, but no pods are active to evict")
 	}
 	pod := order[0]
+	message, annotations := explain(t, look.lack(t), pod, usage[pod.UID])
 	why := &model.Eviction{
-		Message: message(t, look.lack(t), pod, usage[pod.UID]), Signal: string(t.Signal),
+		Message: message, Annotations: annotations, Signal: string(t.Signal),
 		At: m.settings.Now().UTC(), GracePeriodSeconds: m.settings.graceOf(t, pod),
 	}
 	if err := m.pods.Evict(ctx, pod.UID, why); err != nil {

@@ -148,6 +148,15 @@ func TestManager(t *testing.T) {
 			4,
 			"[MemoryPressure], evict b, evict a",
 		},
+		"memory of all pods": {
+			func(l *lab) {
+				l.settings.Thresholds = WithAllocatable(l.settings.Thresholds)
+				l.tracker = newTracker(l.settings.Thresholds)
+				l.look.Left[AllocatableMemoryAvailable] = []Amount{{40 << 20, 1 << 30}}
+			},
+			3,
+			"[MemoryPressure], evict b, evict a",
+		},
 		"memory: the first is enough": {func(l *lab) { l.give(MemoryAvailable, -950) }, 4, "[MemoryPressure], evict b"},
 		"disk: garbage is enough": {
 			func(l *lab) { l.give(NodeFsAvailable, -45); l.garbage = 10 },

@@ -16,6 +16,8 @@ type Machine struct {
 	NodeDirs []string
 	// ImageFs returns the directory where the runtime stores images. It is empty if unknown.
 	ImageFs func(context.Context) (string, error)
+	// AllPods returns the cgroup of all pods and the limit of its memory in bytes, zero if unknown. It may be nil.
+	AllPods func() (name string, memory int64)
 
 	imageDir string
 	known    bool
@@ -24,7 +26,7 @@ type Machine struct {
 // Measure measures the machine. A value that cannot be measured is left out, and its error is returned.
 func (m *Machine) Measure(ctx context.Context) (*Measurement, error) {
 	look := &Measurement{Left: map[Signal][]Amount{}}
-	return look, errors.Join(look.addMemory(), look.addTasks(), m.disks(ctx, look))
+	return look, errors.Join(look.addMemory(), m.podMemory(look), look.addTasks(), m.disks(ctx, look))
 }
 
 // ownImageFs reports whether images have a separate file system (kubelet: HasDedicatedImageFs).
@@ -57,6 +59,20 @@ func (l *Measurement) addMemory() error {
 	used, err := cgroup.WorkingSet()
 	if err == nil && capacity > 0 {
 		l.add(MemoryAvailable, Amount{max(capacity-used, 0), capacity})
+	}
+	return err
+}
+
+// podMemory measures the memory of all pods together. Without a cgroup there are no pods.
+func (m *Machine) podMemory(look *Measurement) error {
+	if m.AllPods == nil {
+		return nil
+	}
+	name, limit := m.AllPods()
+	u, err := cgroup.Machine{}.Usage(name)
+	if err == nil && u.WorkingSet != nil && limit > 0 {
+		used := int64(min(*u.WorkingSet, uint64(limit)))
+		look.add(AllocatableMemoryAvailable, Amount{limit - used, limit})
 	}
 	return err
 }

@@ -22,7 +22,7 @@ func TestLook(t *testing.T) {
 			return "", errors.New("down")
 		}
 		return dir, nil
-	}}
+	}, AllPods: func() (string, int64) { return "/", 1 << 60 }}
 	if look, err := m.Measure(t.Context()); err == nil || len(look.Left[NodeFsAvailable]) != 1 || look.Left[ImageFsAvailable] != nil {
 		t.Errorf("without the runtime: %+v %v", look, err)
 	}
@@ -37,6 +37,33 @@ func TestLook(t *testing.T) {
 				t.Errorf("%s: %+v", one.signal, all)
 			}
 		}
+	}
+}
+
+// TestPodMemory checks that the memory of all pods together is measured against its limit, and that more usage than the
+// limit leaves nothing.
+func TestPodMemory(t *testing.T) {
+	for limit, want := range map[int64]string{1 << 60: "some", 1: "none", 0: "unknown"} {
+		m := &Machine{AllPods: func() (string, int64) { return "/", limit }}
+		look := &Measurement{Left: map[Signal][]Amount{}}
+		err := m.podMemory(look)
+		got := "unknown"
+		if left := look.Left[AllocatableMemoryAvailable]; len(left) > 0 {
+			if got = "some"; left[0].Available == 0 {
+				got = "none"
+			}
+			if left[0].Capacity != limit {
+				t.Errorf("%+v", left)
+			}
+		}
+		if got != want || err != nil {
+			t.Errorf("limit %d: %s, want %s, %v", limit, got, want, err)
+		}
+	}
+	look := &Measurement{Left: map[Signal][]Amount{}}
+	m := &Machine{AllPods: func() (string, int64) { return "/podctl-test-missing", 1 }}
+	if err := m.podMemory(look); err != nil || len(look.Left) > 0 {
+		t.Errorf("without pods: %+v %v", look, err)
 	}
 }
 

@@ -11,42 +11,59 @@ import (
 	"github.com/podctl/podctl/podspec"
 )
 
-// message returns the kubelet's message for an eviction (evictionMessage).
-func message(t *Threshold, left Amount, pod *v1.Pod, usage *Usage) string {
+// Keys of annotations of a kubelet's event. usageOf ends those of amounts.
+const (
+	starvedResource     = "starved_resource"
+	offendingPod        = "offending_pod"
+	offendingContainers = "offending_containers"
+	usageOf             = "_usage"
+)
+
+// explain returns the kubelet's message for an eviction, and the annotations of its event (evictionMessage).
+func explain(t *Threshold, left Amount, pod *v1.Pod, usage *Usage) (message string, annotations map[string]string) {
 	what := t.Signal.resource()
 	var b strings.Builder
 	fmt.Fprintf(&b, "The node was low on resource: %v. ", what)
 	fmt.Fprintf(&b, "Threshold quantity: %v, available: %v. ", t.quantity(left.Capacity), left.available(t.Signal))
 	if usage == nil {
-		return b.String()
+		return b.String(), nil
 	}
+	annotations = map[string]string{starvedResource: string(what)}
 	if what == v1.ResourceMemory && resourcehelper.IsPodLevelResourcesSet(pod) {
 		if request, asks := pod.Spec.Resources.Requests[what]; asks {
 			used := resource.NewQuantity(usage.memory(), resource.BinarySI)
 			fmt.Fprintf(&b, "Pod %s was using %s, request is %s, has larger consumption of %v. ",
 				pod.Name, used, &request, what)
+			annotations[offendingPod], annotations[offendingPod+usageOf] = pod.Name, used.String()
 		}
 	}
+	var names, amounts []string
 	for i := range usage.Containers {
-		b.WriteString(usage.Containers[i].message(what, pod))
+		c := &usage.Containers[i]
+		if used, request := c.excess(what, pod); used != nil {
+			fmt.Fprintf(&b, "Container %s was using %s, request is %s, has larger consumption of %v. ",
+				c.Name, used, request, what)
+			names, amounts = append(names, c.Name), append(amounts, used.String())
+		}
 	}
-	return b.String()
+	annotations[offendingContainers] = strings.Join(names, ",")
+	annotations[offendingContainers+usageOf] = strings.Join(amounts, ",")
+	return b.String(), annotations
 }
 
-// message describes a container that uses more than it requests. It is empty for other containers, and for debug
-// containers, which cannot request resources.
-func (c *ContainerUsage) message(what v1.ResourceName, pod *v1.Pod) string {
+// excess returns what a container uses and requests if it uses more than it requests. Other containers have no excess,
+// nor have debug containers, which cannot request resources.
+func (c *ContainerUsage) excess(what v1.ResourceName, pod *v1.Pod) (used, request *resource.Quantity) {
 	ref, found := podspec.FindContainer(pod, c.Name)
-	used := c.of(what)
+	used = c.of(what)
 	if !found || ref.Type == podspec.Ephemeral || used == nil {
-		return ""
+		return nil, nil
 	}
-	request := ref.Resources.Requests[what]
-	if used.Cmp(request) <= 0 {
-		return ""
+	requested := ref.Resources.Requests[what]
+	if used.Cmp(requested) <= 0 {
+		return nil, nil
 	}
-	return fmt.Sprintf("Container %s was using %s, request is %s, has larger consumption of %v. ",
-		c.Name, used, &request, what)
+	return used, &requested
 }
 
 // of returns the container's usage of a resource. It is nil if the usage is unknown or not part of the message.

@@ -20,12 +20,13 @@ type Signal string
 
 // The signals, with the kubelet's names.
 const (
-	MemoryAvailable   Signal = "memory.available"
-	NodeFsAvailable   Signal = "nodefs.available"
-	NodeFsInodesFree  Signal = "nodefs.inodesFree"
-	ImageFsAvailable  Signal = "imagefs.available"
-	ImageFsInodesFree Signal = "imagefs.inodesFree"
-	PIDAvailable      Signal = "pid.available"
+	MemoryAvailable            Signal = "memory.available"
+	AllocatableMemoryAvailable Signal = "allocatableMemory.available"
+	NodeFsAvailable            Signal = "nodefs.available"
+	NodeFsInodesFree           Signal = "nodefs.inodesFree"
+	ImageFsAvailable           Signal = "imagefs.available"
+	ImageFsInodesFree          Signal = "imagefs.inodesFree"
+	PIDAvailable               Signal = "pid.available"
 )
 
 // Default are the kubelet's thresholds (DefaultEvictionHard), in the syntax of the flag.
@@ -50,6 +51,7 @@ type meaning struct {
 func meanings() []meaning {
 	return []meaning{
 		{MemoryAvailable, v1.ResourceMemory, v1.NodeMemoryPressure},
+		{AllocatableMemoryAvailable, v1.ResourceMemory, v1.NodeMemoryPressure},
 		{NodeFsAvailable, v1.ResourceEphemeralStorage, v1.NodeDiskPressure},
 		{NodeFsInodesFree, inodes, v1.NodeDiskPressure},
 		{ImageFsAvailable, v1.ResourceEphemeralStorage, v1.NodeDiskPressure},
@@ -110,9 +112,26 @@ func (t Texts) Parse() ([]Threshold, error) {
 	if err = setReclaims(all, t.MinimumReclaim); err != nil {
 		return nil, fmt.Errorf("--eviction-minimum-reclaim: %w", err)
 	}
-	// The hard threshold of a signal stays before the soft one.
+	return inOrder(all), nil
+}
+
+// inOrder sorts thresholds by their signals. The hard threshold of a signal stays before the soft one.
+func inOrder(all []Threshold) []Threshold {
 	slices.SortStableFunc(all, func(a, b Threshold) int { return a.Signal.rank() - b.Signal.rank() })
-	return all, nil
+	return all
+}
+
+// WithAllocatable returns the thresholds with those of the memory of all pods together: hard thresholds of the memory
+// of the machine apply to both (kubelet: addAllocatableThresholds).
+func WithAllocatable(thresholds []Threshold) []Threshold {
+	all := slices.Clone(thresholds)
+	for _, t := range thresholds {
+		if t.Signal == MemoryAvailable && t.Grace == 0 {
+			t.Signal = AllocatableMemoryAvailable
+			all = append(all, t)
+		}
+	}
+	return inOrder(all)
 }
 
 // parse parses thresholds such as memory.available<100Mi,nodefs.available<10%. A signal that is not named has no

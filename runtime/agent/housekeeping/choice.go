@@ -8,16 +8,22 @@ import (
 	"time"
 )
 
-// Thresholds control when images are removed, in percent of disk usage.
+// Thresholds control when images are removed.
 type Thresholds struct {
-	// Images are removed at a usage of High, until the usage is down to Low.
+	// Images are removed at a disk usage of High percent, until the usage is down to Low percent.
 	High, Low int
+	// MinAge is the minimum age of an image that is removed. A younger image may have been pulled for a container that
+	// is about to be created (kubelet: ImageMinimumGCAge).
+	MinAge time.Duration
+	// MaxAge is how long an image stays that no pod uses, even if the disk is not full; 0 for no limit (kubelet:
+	// ImageMaximumGCAge).
+	MaxAge time.Duration
 }
 
-// never is the high threshold that turns off the removal of images (kubelet: StartGarbageCollection).
-const never = 100
+// never reports whether no image is ever removed (kubelet: StartGarbageCollection).
+func (t Thresholds) never() bool { return t.High == 100 && t.MaxAge == 0 }
 
-// Check returns an error if the thresholds are invalid (kubelet: NewImageGCManager).
+// Check returns an error if the thresholds are invalid (kubelet: NewImageGCManager, ValidateKubeletConfiguration).
 func (t Thresholds) Check() error {
 	switch {
 	case t.High < 0 || t.High > 100:
@@ -27,13 +33,14 @@ func (t Thresholds) Check() error {
 	case t.Low > t.High:
 		return fmt.Errorf(
 			"the low threshold of images, %d percent, is higher than the high one, %d percent", t.Low, t.High)
+	case t.MinAge < 0 || t.MaxAge < 0:
+		return fmt.Errorf("the ages of images are %v and %v: they must not be negative", t.MinAge, t.MaxAge)
+	case t.MaxAge != 0 && t.MaxAge <= t.MinAge:
+		return fmt.Errorf("the maximum age of unused images is %v: it must be 0, or higher than the minimum age, %v",
+			t.MaxAge, t.MinAge)
 	}
 	return nil
 }
-
-// minAge is the minimum age of an image that is removed. A younger image may have been pulled for a container that is
-// about to be created (kubelet: ImageMinimumGCAge).
-const minAge = 2 * time.Minute
 
 // usage is the usage of the image disk, in bytes.
 type usage struct{ Capacity, Available int64 }
@@ -94,7 +101,7 @@ func (a imageRecords) record(now time.Time, images []image) {
 
 // order returns the images that can be removed, the least recently used first. For equal times, the image that was seen
 // first comes first (kubelet: imagesInEvictionOrder).
-func (a imageRecords) order(now time.Time, images []image) []image {
+func (a imageRecords) order(now time.Time, minAge time.Duration, images []image) []image {
 	can := slices.DeleteFunc(slices.Clone(images), func(img image) bool {
 		return img.Used || !img.Removable || now.Sub(a[img.ID].first) < minAge
 	})
@@ -103,6 +110,16 @@ func (a imageRecords) order(now time.Time, images []image) []image {
 		return cmp.Or(one.used.Compare(other.used), one.first.Compare(other.first), cmp.Compare(x.ID, y.ID))
 	})
 	return can
+}
+
+// old returns the images that no pod has used for longer than an age (kubelet: freeOldImages). For an image that no pod
+// has used since the agent has first seen it, the time begins then. A kubelet removes such an image already at the
+// minimum age, unless it has just started.
+func (a imageRecords) old(now time.Time, maxAge time.Duration, images []image) []image {
+	return slices.DeleteFunc(slices.Clone(images), func(img image) bool {
+		r := a[img.ID]
+		return now.Sub(r.first) <= maxAge || now.Sub(r.used) <= maxAge
+	})
 }
 
 // free removes images in order until the given number of bytes is free, and returns how many were freed. It continues

@@ -68,7 +68,7 @@ func TestImages(t *testing.T) {
 				r.record(at(s.at), imagesOf(s.images))
 			}
 			var got []string
-			for _, img := range r.order(at(c.at), imagesOf(c.images)) {
+			for _, img := range r.order(at(c.at), minAge, imagesOf(c.images)) {
 				got = append(got, img.ID)
 			}
 			if text := strings.Join(got, " "); text != c.want {
@@ -115,6 +115,22 @@ func TestThresholdsAreChecked(t *testing.T) {
 	} {
 		if err := (Thresholds{High: c.high, Low: c.low}).Check(); (err != nil) != c.fails {
 			t.Errorf("%d and %d: %v", c.high, c.low, err)
+		}
+	}
+	for _, c := range []struct {
+		minimum, maximum time.Duration
+		fails            bool
+	}{
+		{0, 0, false},
+		{time.Minute, 0, false},
+		{time.Minute, time.Hour, false},
+		{0, 1, false},
+		{time.Minute, time.Minute, true},
+		{-1, 0, true},
+		{0, -1, true},
+	} {
+		if err := (Thresholds{High: 85, MinAge: c.minimum, MaxAge: c.maximum}).Check(); (err != nil) != c.fails {
+			t.Errorf("%v and %v: %v", c.minimum, c.maximum, err)
 		}
 	}
 }
@@ -185,7 +201,7 @@ func TestRandomImages(t *testing.T) {
 
 func checkOrder(t *testing.T, r imageRecords, all []image, now time.Time, came map[string]time.Time) {
 	t.Helper()
-	order := r.order(now, all)
+	order := r.order(now, minAge, all)
 	for i, img := range order {
 		if img.Used || !img.Removable || now.Sub(came[img.ID]) < 2*time.Minute {
 			t.Errorf("%+v goes", img)

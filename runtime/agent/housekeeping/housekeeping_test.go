@@ -28,6 +28,9 @@ import (
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
+// minAge is the minimum age of images in the tests.
+const minAge = 2 * time.Minute
+
 // lab is a Housekeeper on a runtime in memory.
 type lab struct {
 	*Housekeeper
@@ -72,7 +75,7 @@ func newLab(t *testing.T, s Settings) *lab {
 	})
 	store := images.NewStore(client, w.Layout)
 	s.Now, s.Log = clock.Now, slog.New(slog.NewTextHandler(&l.log, nil))
-	s.Images = Thresholds{High: 85, Low: 80}
+	s.Images.High, s.Images.Low, s.Images.MinAge = 85, 80, minAge
 	l.Housekeeper = New(World{
 		Garbage: gc.New(w, host, store), Images: store,
 		Disk: func(string) (int64, int64, error) { return l.disk.Capacity, l.disk.Available, nil },
@@ -369,6 +372,26 @@ func TestImagesAfterARestart(t *testing.T) {
 	}{{0, "a.local/a:1 i:1"}, {minAge - 1, "a.local/a:1 i:1"}, {1, "i:1"}} {
 		l.clock.Advance(c.later)
 		if _, lines := l.calls(imageTask); l.present() != c.present {
+			t.Errorf("%s later: left are %s, want %s\n%s", c.later, l.present(), c.present, lines)
+		}
+	}
+}
+
+// TestOldImages checks that images that no pod has used for the maximum age are removed while the disk is not full, and
+// that the time begins when the agent first sees an image.
+func TestOldImages(t *testing.T) {
+	l := newLab(t, Settings{Images: Thresholds{MaxAge: time.Hour}})
+	l.pull("a.local/a:1")
+	l.calls(imageTask)
+	l.clock.Advance(time.Hour)
+	l.pull("b.local/b:1")
+	for _, c := range []struct {
+		later   time.Duration
+		present string
+	}{{0, "a.local/a:1 b.local/b:1 i:1"}, {1, "b.local/b:1 i:1"}, {time.Hour - 1, "b.local/b:1 i:1"}, {1, "i:1"}} {
+		l.clock.Advance(c.later)
+		if _, lines := l.calls(imageTask); l.present() != c.present ||
+			c.later == 1 && !strings.Contains(lines, "no pod has used the image for 1h0m0s") {
 			t.Errorf("%s later: left are %s, want %s\n%s", c.later, l.present(), c.present, lines)
 		}
 	}

@@ -4,14 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/podctl/podctl/runtime/images"
 )
 
-// removeImages records the present images, and removes some when their disk is full.
+// removeImages records the present images, and removes unused ones that are old, and others when their disk is full.
 func (h *Housekeeper) removeImages(ctx context.Context) error {
-	if h.settings.Images.High == never {
+	if h.settings.Images.never() {
 		return nil
 	}
 	notes, err := h.world.Images.Notes()
@@ -28,6 +30,23 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 	if err = h.world.Images.ForgetGone(notes, found); err != nil || first {
 		return err
 	}
+	return errors.Join(h.removeOldImages(ctx, notes), h.removeExcess(ctx, notes))
+}
+
+// removeOldImages removes images that no pod has used for the maximum age.
+func (h *Housekeeper) removeOldImages(ctx context.Context, notes images.Notes) error {
+	unused := h.settings.Images.MaxAge
+	if unused == 0 {
+		return nil
+	}
+	_, err := h.free(ctx, notes, removal{
+		bytes: math.MaxInt64, unused: unused, because: fmt.Sprintf("no pod has used the image for %v", unused),
+	})
+	return err
+}
+
+// removeExcess removes images if their disk is full.
+func (h *Housekeeper) removeExcess(ctx context.Context, notes images.Notes) error {
 	full, err := h.usage(ctx)
 	if err != nil {
 		return err
@@ -36,7 +55,7 @@ func (h *Housekeeper) removeImages(ctx context.Context) error {
 	if err != nil || excess == 0 {
 		return err
 	}
-	freed, err := h.free(ctx, notes, excess)
+	freed, err := h.free(ctx, notes, removal{bytes: excess, because: diskFull})
 	if err == nil && freed < excess {
 		err = fmt.Errorf("%d%% of the image disk is used, and removing unused images does not free enough: "+
 			"check the used images, logs and volumes on it", full.percent())
@@ -56,9 +75,20 @@ func (h *Housekeeper) usage(ctx context.Context) (u usage, err error) {
 	return u, nil
 }
 
-// free removes images until the given number of bytes is free. It reads again which images are needed. It removes none
-// if a checkpoint is unreadable, because the images of that pod are then unknown.
-func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64) (int64, error) {
+// diskFull is why images are removed that are not old.
+const diskFull = "the image disk is full"
+
+// removal selects images: as many as free a number of bytes. If unused is not 0, only those that no pod has used for
+// longer.
+type removal struct {
+	bytes   int64
+	unused  time.Duration
+	because string
+}
+
+// free removes images, and returns how many bytes are freed. It reads again which images are needed. It removes none if
+// a checkpoint is unreadable, because the images of that pod are then unknown.
+func (h *Housekeeper) free(ctx context.Context, notes images.Notes, r removal) (int64, error) {
 	found, unreadable, err := h.world.Images.List(ctx)
 	if err != nil {
 		return 0, err
@@ -69,12 +99,16 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, excess int64
 	}
 	now, all := h.settings.Now(), h.convert(found, notes)
 	h.images.record(now, all)
-	return free(h.images.order(now, all), excess, func(img image) error {
+	order := h.images.order(now, h.settings.Images.MinAge, all)
+	if r.unused != 0 {
+		order = h.images.old(now, r.unused, order)
+	}
+	return free(order, r.bytes, func(img image) error {
 		i := slices.IndexFunc(found, func(one *images.Image) bool { return one.ID == img.ID })
 		if err := h.world.Images.Remove(ctx, found[i]); err != nil {
 			return err
 		}
-		h.settings.Log.Info("removed", "image", found[i].Name(), "bytes", img.Size, "because", "the image disk is full")
+		h.settings.Log.Info("removed", "image", found[i].Name(), "bytes", img.Size, "because", r.because)
 		return nil
 	})
 }

@@ -18,7 +18,7 @@ func (h *Housekeeper) RemoveImages(ctx context.Context) error {
 	return h.runNow(ctx, imageTask, func(ctx context.Context) error {
 		notes, err := h.world.Images.Notes()
 		if err == nil {
-			_, err = h.free(ctx, notes, math.MaxInt64)
+			_, err = h.free(ctx, notes, removal{bytes: math.MaxInt64, because: diskFull})
 		}
 		return err
 	})

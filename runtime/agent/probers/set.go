@@ -210,17 +210,21 @@ func (s *Set) Next(now time.Time) (run []DueProbe, wake time.Time) {
 
 // rebuildQueue rebuilds the queue.
 func (s *Set) rebuildQueue() {
-	s.queue, s.stale = s.queue[:0], false
+	s.queue = slices.DeleteFunc(s.appendTurns(s.queue[:0]), func(t turn) bool { return !s.mayRun(t.in, t.probe) })
+	s.stale = false
+	slices.SortStableFunc(s.queue, func(a, b turn) int { return a.before(&b) })
+}
+
+// appendTurns appends all probes to a list, in any order.
+func (s *Set) appendTurns(list []turn) []turn {
 	for _, p := range s.pods {
 		for _, c := range p.containers {
 			for t, w := range c.workers {
-				if s.mayRun(c, t) {
-					s.queue = append(s.queue, turn{p.ref, c, t, w})
-				}
+				list = append(list, turn{p.ref, c, t, w})
 			}
 		}
 	}
-	slices.SortStableFunc(s.queue, func(a, b turn) int { return a.before(&b) })
+	return list
 }
 
 // enqueue adds a probe that has answered and will run again to the queue.

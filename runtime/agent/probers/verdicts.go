@@ -27,19 +27,15 @@ type Verdict struct {
 // Verdicts returns all probes by pod, container and type.
 func (s *Set) Verdicts() []Verdict {
 	var all []Verdict
-	for _, p := range s.pods {
-		for name, c := range p.containers {
-			for t, w := range c.workers {
-				v := Verdict{
-					Pod: p.ref, Container: name, ContainerID: c.id, Type: t, Record: w.record,
-					Since: w.since, LastRun: w.lastRun, Running: s.running[key{c.id, t}],
-				}
-				if s.mayRun(c, t) {
-					v.Due = w.due
-				}
-				all = append(all, v)
-			}
+	for _, t := range s.appendTurns(nil) {
+		v := Verdict{
+			Pod: t.pod, Container: t.in.spec.Name, ContainerID: t.in.id, Type: t.probe, Record: t.worker.record,
+			Since: t.worker.since, LastRun: t.worker.lastRun, Running: s.running[key{t.in.id, t.probe}],
 		}
+		if s.mayRun(t.in, t.probe) {
+			v.Due = t.worker.due
+		}
+		all = append(all, v)
 	}
 	slices.SortStableFunc(all, func(a, b Verdict) int {
 		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Type, b.Type))

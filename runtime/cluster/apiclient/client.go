@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -82,6 +83,18 @@ func New(config *rest.Config) (*Client, error) {
 		}
 	}
 	return c, nil
+}
+
+// Delete deletes the object of a request if it has a uid. grace is its grace period in seconds; if nil, its own
+// applies. A response that is not an object of the API is an error, because it may come from a proxy.
+func Delete(ctx context.Context, r *rest.Request, uid types.UID, grace *int64) error {
+	_, err := r.Body(DeleteOptions(uid, grace)).Do(ctx).Get()
+	return err
+}
+
+// DeleteOptions returns the options of a deletion of an object with a uid.
+func DeleteOptions(uid types.UID, grace *int64) *metav1.DeleteOptions {
+	return &metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: metav1.NewUIDPreconditions(string(uid))}
 }
 
 // Object is a pointer to an object of the API.

@@ -192,6 +192,9 @@ func IsFromAPI(err error) bool {
 	return errors.As(err, &status) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
+// IsAbsent reports whether the API server has no such object. A proxy also responds with 404.
+func IsAbsent(err error) bool { return apierrors.IsNotFound(err) && IsFromAPI(err) }
+
 // IsRefusal reports whether a server has refused a request, so that the same request would fail again. If the server
 // has a failure or is busy, the request can succeed later.
 func IsRefusal(err error) bool {

@@ -80,7 +80,9 @@ func newEvent(node string, object v1.ObjectReference, e *state.PodEvent, unique 
 		namespace = metav1.NamespaceDefault
 	}
 	return &v1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: util.GenerateEventName(object.Name, unique)},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: util.GenerateEventName(object.Name, unique), Annotations: e.Annotations,
+		},
 		InvolvedObject: object,
 		Type:           string(e.Type), Reason: cut(e.Reason, reasonMax), Message: cut(e.Message, messageMax),
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -162,6 +163,7 @@ func TestEvents(t *testing.T) {
 	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
 		at := time.Now().Add(-time.Minute)
 		long := state.PodEvent{Type: state.Warning, Reason: "Failed", Message: strings.Repeat("é", 1000), Last: at}
+		long.Annotations = map[string]string{"starved_resource": "memory"}
 		s.Pod(web, []state.PodEvent{event("Started", "c"), event("Created", "i"), event("Started", "e"), event("Killing", "absent"), long})
 		s.Node("Normal", "NodeReady", "Node n status is now: NodeReady")
 		time.Sleep(time.Second)
@@ -178,6 +180,8 @@ func TestEvents(t *testing.T) {
 			}
 			switch o := e.InvolvedObject; {
 			case e.Reason == "Failed" && (e.Type != "Warning" || len(e.Message) != 1024 || !e.LastTimestamp.Equal(&metav1.Time{Time: at})):
+				t.Errorf("%+v", e)
+			case !maps.Equal(e.Annotations, map[string]string{"starved_resource": "memory"}) && e.Reason == "Failed":
 				t.Errorf("%+v", e)
 			case o.Kind == "Node" && (e.Namespace != "default" || o.UID != "n" || o.APIVersion != "v1"):
 				t.Errorf("%+v", e)

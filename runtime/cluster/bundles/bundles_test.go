@@ -286,18 +286,18 @@ func TestRefusals(t *testing.T) {
 // TestHostile checks that bundles cannot use up memory, and that a pod gets only what it names.
 func TestHostile(t *testing.T) {
 	s := &shared{refusal: errors.New, now: content{next: make(chan struct{})}}
-	if err := s.Replace([]any{&certificatesv1beta1.ClusterTrustBundle{}}, ""); err != nil {
+	if err := s.store().Replace([]any{&certificatesv1beta1.ClusterTrustBundle{}}, ""); err != nil {
 		t.Fatal(err)
 	}
 	large := bundleNamed("large", "", "1")
 	large.Spec.TrustBundle = strings.Repeat("x", maxBytes)
-	if err := s.Add(&large); err != nil {
+	if err := s.store().Add(&large); err != nil {
 		t.Fatal(err)
 	}
 	if now := s.read(); now.err == nil || len(now.all) != 1 || !now.known {
 		t.Errorf("%v, %d bundles", now.err, len(now.all))
 	}
-	if err := s.Add(&v1.Pod{}); err == nil {
+	if err := s.store().Add(&v1.Pod{}); err == nil {
 		t.Error("a pod is a bundle")
 	}
 	synctest.Test(t, func(t *testing.T) {

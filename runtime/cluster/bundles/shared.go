@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/quote"
@@ -30,7 +29,7 @@ const (
 // unsupported is the kubelet's error if the API server has no ClusterTrustBundles (kubelet: NoopManager).
 const unsupported = "ClusterTrustBundle projection is not supported in static kubelet mode"
 
-// shared are the bundles of the API server, for all pods. It is a store of a reflector.
+// shared are the bundles of the API server, for all pods.
 type shared struct {
 	refusal func(string) error
 	// stop ends the watch, and waits for its end.
@@ -51,8 +50,6 @@ type content struct {
 	next chan struct{}
 }
 
-var _ cache.ReflectorStore = (*shared)(nil)
-
 // watchAll starts the list and the watch of all bundles.
 func watchAll(w *Watcher) *shared {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -70,7 +67,7 @@ func watchAll(w *Watcher) *shared {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		listwatch.New(settings, s).RunWithContext(ctx)
+		listwatch.New(settings, s.store()).RunWithContext(ctx)
 	}()
 	s.stop = func() {
 		cancel()
@@ -125,53 +122,21 @@ func (s *shared) set(do func(all map[string]bundle)) {
 	})
 }
 
-// Add adds a bundle.
-func (s *shared) Add(obj any) error { return s.Update(obj) }
-
-// Update replaces a bundle.
-func (s *shared) Update(obj any) error {
-	found, err := bundleOf(obj)
-	if err == nil {
-		s.set(func(all map[string]bundle) { all[found.Name] = newBundle(found) })
+// store returns the store of the watch.
+func (s *shared) store() listwatch.Store[*certificatesv1beta1.ClusterTrustBundle] {
+	type one = *certificatesv1beta1.ClusterTrustBundle
+	return listwatch.Store[one]{
+		Set:  func(b one) { s.set(func(all map[string]bundle) { all[b.Name] = newBundle(b) }) },
+		Gone: func(b one) { s.set(func(all map[string]bundle) { delete(all, b.Name) }) },
+		All: func(list []one) {
+			s.set(func(all map[string]bundle) {
+				clear(all)
+				for _, b := range list {
+					all[b.Name] = newBundle(b)
+				}
+			})
+		},
 	}
-	return err
-}
-
-// Delete removes a bundle.
-func (s *shared) Delete(obj any) error {
-	found, err := bundleOf(obj)
-	if err == nil {
-		s.set(func(all map[string]bundle) { delete(all, found.Name) })
-	}
-	return err
-}
-
-// Replace replaces all bundles.
-func (s *shared) Replace(list []any, _ string) error {
-	read := map[string]bundle{}
-	for _, obj := range list {
-		found, err := bundleOf(obj)
-		if err != nil {
-			return err
-		}
-		read[found.Name] = newBundle(found)
-	}
-	s.set(func(all map[string]bundle) {
-		clear(all)
-		maps.Copy(all, read)
-	})
-	return nil
-}
-
-// Resync does nothing, because there is no resync period.
-func (s *shared) Resync() error { return nil }
-
-func bundleOf(obj any) (*certificatesv1beta1.ClusterTrustBundle, error) {
-	found, is := obj.(*certificatesv1beta1.ClusterTrustBundle)
-	if !is {
-		return nil, fmt.Errorf("the API server sent %T instead of a ClusterTrustBundle", obj)
-	}
-	return found, nil
 }
 
 func newBundle(b *certificatesv1beta1.ClusterTrustBundle) bundle {

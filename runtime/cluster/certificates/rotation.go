@@ -80,7 +80,7 @@ func New(s Settings) (*Rotation, error) {
 	return r, nil
 }
 
-// Use returns whether the certificate is for a client or for serving.
+// use returns what the certificate is for: client or serving.
 func (r *Rotation) use() string {
 	if r.Addresses != nil {
 		return "serving"

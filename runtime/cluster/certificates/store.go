@@ -96,17 +96,28 @@ func (s *store) update(cert, key []byte) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, err
 	}
+	replaced := s.target()
 	pair, err := s.FileStore.Update(cert, key)
 	if err != nil {
 		return nil, errors.Join(err, s.removeOthers(before))
 	}
+	// The library keeps all. A process that has just read the link still opens the replaced one.
+	if err = s.removeOthers([]string{replaced, s.target()}); err != nil {
+		r.Log.Warn("cannot remove old certificates", "error", err.Error())
+	}
 	return pair, nil
+}
+
+// target is the file that holds the current certificate.
+func (s *store) target() string {
+	name, _ := os.Readlink(s.CurrentPath())
+	return filepath.Join(s.rotation.Dir, filepath.Base(name))
 }
 
 // pairs is the pattern of the files that the library writes.
 func (s *store) pairs() string { return filepath.Join(s.rotation.Dir, s.rotation.prefix+"-2*.pem") }
 
-// removeOthers removes what the library could not write as a whole. Each further try would leave another file.
+// removeOthers removes all other files that the library has written.
 func (s *store) removeOthers(kept []string) error {
 	now, err := filepath.Glob(s.pairs())
 	for _, path := range now {

@@ -94,12 +94,21 @@ func testUpdate(t *testing.T) {
 	if found, readErr := kubelet.Current(); readErr != nil || !found.Leaf.Equal(pair.Leaf) {
 		t.Errorf("a kubelet finds another certificate: %v", readErr)
 	}
+	for range 3 {
+		time.Sleep(time.Minute) // The name of the next file differs.
+		if pair, err = files.Update(clientPair(t, a)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	before := names(t, s.Dir)
+	if strings.Count(before, clientPrefix+"-2") != 2 {
+		t.Errorf("the current certificate, the one before it and others are left: %s", before)
+	}
 	// A link whose target has the name of the next link cannot be replaced.
 	if err = os.Mkdir(filepath.Join(s.Dir, clientPrefix+"-updated.pem"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Minute) // The name of the next file differs.
+	time.Sleep(time.Minute)
 	if _, err = files.Update(clientPair(t, a)); err == nil || r.Current() != pair || r.State().Failure == "" {
 		t.Errorf("%v, %+v", err, r.State())
 	}

@@ -110,7 +110,7 @@ func (w Watcher) read(ctx context.Context, key state.ObjectKey) (*bound, *fault,
 	}
 	claim, err := get[v1.PersistentVolumeClaim](ctx, w.Client.Get().
 		Namespace(key.Namespace).Resource("persistentvolumeclaims"), u.claim)
-	if isAbsent(err) {
+	if apierror.IsAbsent(err) {
 		return nil, u.claimFault("failed to fetch PVC from API server: " + err.Error()), nil
 	}
 	if err != nil {
@@ -130,7 +130,7 @@ func (w Watcher) readVolume(
 ) (*bound, *fault, error) {
 	name := claim.Spec.VolumeName
 	volume, err := get[v1.PersistentVolume](ctx, w.Client.Get().Resource("persistentvolumes"), name)
-	if isAbsent(err) {
+	if apierror.IsAbsent(err) {
 		return nil, u.claimFault("failed to fetch PV " + name + " from API server: " + err.Error()), nil
 	}
 	if err != nil {
@@ -184,6 +184,3 @@ func get[T any, P apiclient.Object[T]](ctx context.Context, r *rest.Request, nam
 	}
 	return apiclient.Do[T, P](ctx, r)
 }
-
-// isAbsent reports whether the API server does not have an object.
-func isAbsent(err error) bool { return apierrors.IsNotFound(err) && apierror.IsFromAPI(err) }

@@ -156,7 +156,7 @@ type named[T any] interface {
 // get returns the uid of an object. It is empty if the object does not exist.
 func get[T any, P named[T]](ctx context.Context, r *rest.Request) (types.UID, error) {
 	found, err := apiclient.Do[T, P](ctx, r.MaxRetries(0))
-	if apierrors.IsNotFound(err) && apierror.IsFromAPI(err) {
+	if apierror.IsAbsent(err) {
 		return "", nil
 	}
 	if err != nil {

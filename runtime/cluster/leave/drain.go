@@ -71,12 +71,12 @@ func (l *Leaver) Drain(ctx context.Context) error {
 func (l *Leaver) RemoveNode(ctx context.Context) error {
 	node, err := apiclient.Do[v1.Node](ctx, l.node(l.Client.Core.Get()))
 	if err == nil {
-		err = remove(ctx, l.node(l.Client.Core.Delete()), node.UID, nil)
+		err = apiclient.Delete(ctx, l.node(l.Client.Core.Delete()), node.UID, nil)
 		if apierrors.IsForbidden(err) {
 			return &ForbiddenError{l.Node, err}
 		}
 	}
-	if err != nil && !isAbsent(err) {
+	if err != nil && !apierror.IsAbsent(err) {
 		return wrap("deleting the Node", err)
 	}
 	l.Note("the Node %s is deleted", l.Node)
@@ -90,9 +90,9 @@ func (l *Leaver) RemoveLease(ctx context.Context) error {
 	}
 	lease, err := apiclient.Do[coordinationv1.Lease](ctx, request(l.Client.Coordination.Get()))
 	if err == nil {
-		err = remove(ctx, request(l.Client.Coordination.Delete()), lease.UID, nil)
+		err = apiclient.Delete(ctx, request(l.Client.Coordination.Delete()), lease.UID, nil)
 	}
-	if err != nil && !isAbsent(err) {
+	if err != nil && !apierror.IsAbsent(err) {
 		return wrap("deleting the lease", err)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (l *Leaver) RemoveLease(ctx context.Context) error {
 func (l *Leaver) cordon(ctx context.Context) error {
 	node, err := apiclient.Do[v1.Node](ctx, l.node(l.Client.Core.Get()))
 	switch {
-	case isAbsent(err) || err == nil && node.Spec.Unschedulable:
+	case apierror.IsAbsent(err) || err == nil && node.Spec.Unschedulable:
 		return nil
 	case err != nil:
 		return wrap("reading the Node", err)
@@ -185,7 +185,7 @@ func (l *Leaver) evict(ctx context.Context, pod *v1.Pod) error {
 	text, err := json.Marshal(&policyv1.Eviction{
 		TypeMeta:      metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "Eviction"},
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
-		DeleteOptions: options(pod.UID, l.Grace),
+		DeleteOptions: apiclient.DeleteOptions(pod.UID, l.Grace),
 	})
 	if err != nil {
 		return err
@@ -196,7 +196,7 @@ func (l *Leaver) evict(ctx context.Context, pod *v1.Pod) error {
 
 // delete deletes a pod.
 func (l *Leaver) delete(ctx context.Context, pod *v1.Pod) error {
-	return remove(ctx, pathOf(l.Client.Core.Delete(), pod), pod.UID, l.Grace)
+	return apiclient.Delete(ctx, pathOf(l.Client.Core.Delete(), pod), pod.UID, l.Grace)
 }
 
 func (l *Leaver) node(r *rest.Request) *rest.Request {
@@ -211,20 +211,6 @@ func (l *Leaver) pods() *rest.Request {
 func pathOf(r *rest.Request, pod *v1.Pod) *rest.Request {
 	return r.Namespace(pod.Namespace).Resource("pods").Name(pod.Name).MaxRetries(0)
 }
-
-// remove deletes an object if it has a uid. A response that is not an object of the API is an error, because it may
-// come from a proxy.
-func remove(ctx context.Context, r *rest.Request, uid types.UID, grace *int64) error {
-	_, err := r.Body(options(uid, grace)).Do(ctx).Get()
-	return err
-}
-
-func options(uid types.UID, grace *int64) *metav1.DeleteOptions {
-	return &metav1.DeleteOptions{GracePeriodSeconds: grace, Preconditions: metav1.NewUIDPreconditions(string(uid))}
-}
-
-// isAbsent reports whether the API server has no such object. A proxy also responds with 404.
-func isAbsent(err error) bool { return apierrors.IsNotFound(err) && apierror.IsFromAPI(err) }
 
 func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %s", what, apierror.Text(err))

@@ -58,11 +58,7 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 
 // actions returns the requests that are due, at most one for each name, in the order of the names.
 func (s *State) actions() (due []action) {
-	pods, mirrors := map[types.NamespacedName][]Pod{}, map[types.NamespacedName]*v1.Pod{}
-	for _, p := range s.Pods {
-		name := podspec.MirrorName(p.Desired.Pod.Namespace, p.Desired.Pod.Name, s.Name)
-		pods[name] = append(pods[name], p)
-	}
+	pods, mirrors := s.podsByMirror(), map[types.NamespacedName]*v1.Pod{}
 	for _, m := range s.Mirrors {
 		mirrors[nameOf(m)] = m
 		if s.removes(m, pods[nameOf(m)]) {
@@ -80,6 +76,28 @@ func (s *State) actions() (due []action) {
 		return cmp.Or(cmp.Compare(one.Namespace, other.Namespace), cmp.Compare(one.Name, other.Name))
 	})
 	return due
+}
+
+// Outdated returns the uids of the mirror pods that show no current version of their pod.
+func (s *State) Outdated() (uids []types.UID) {
+	pods := s.podsByMirror()
+	for _, m := range s.Mirrors {
+		shows := func(p Pod) bool { return s.shows(m, &p) }
+		if all := pods[nameOf(m)]; len(all) > 0 && !slices.ContainsFunc(all, shows) {
+			uids = append(uids, m.UID)
+		}
+	}
+	return uids
+}
+
+// podsByMirror returns the pods by the names of their mirror pods.
+func (s *State) podsByMirror() map[types.NamespacedName][]Pod {
+	pods := map[types.NamespacedName][]Pod{}
+	for _, p := range s.Pods {
+		name := podspec.MirrorName(p.Desired.Pod.Namespace, p.Desired.Pod.Name, s.Name)
+		pods[name] = append(pods[name], p)
+	}
+	return pods
 }
 
 // removes reports whether a mirror pod must be deleted. pods are the pods with its name: one, or one that is being

@@ -98,6 +98,32 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// TestOutdated checks which mirror pods show an earlier version: those of podctl with a uid from a file or a derived one,
+// and those of a kubelet.
+func TestOutdated(t *testing.T) {
+	one, two := from(t, "u1", "one", ""), from(t, "u1", "two", "")
+	derived := string(podspec.UID("a", "web"))
+	for name, c := range map[string]struct {
+		pods   []Pod
+		mirror *v1.Pod
+		want   int
+	}{
+		"the same":                   {[]Pod{one}, mirrorOf(one, "", -1), 0},
+		"the same, of a kubelet":     {[]Pod{one}, mirrorOf(one, "u1", -1), 0},
+		"the same, derived uid":      {[]Pod{from(t, derived, "one", "")}, mirrorOf(from(t, derived, "one", ""), "", -1), 0},
+		"an edit":                    {[]Pod{two}, mirrorOf(one, "", -1), 1},
+		"an edit, of a kubelet":      {[]Pod{two}, mirrorOf(one, "u1", -1), 1},
+		"an edit, derived uid":       {[]Pod{from(t, derived, "two", "")}, mirrorOf(from(t, derived, "one", ""), "", -1), 1},
+		"the earlier one leaves":     {[]Pod{from(t, "u2", "two", ""), from(t, "u1", "one", "leaving")}, mirrorOf(one, "", -1), 0},
+		"no pod of this node has it": {nil, mirrorOf(one, "", -1), 0},
+	} {
+		s := State{Name: "n1", Node: node, Pods: c.pods, Mirrors: []*v1.Pod{c.mirror}}
+		if got := s.Outdated(); len(got) != c.want || c.want > 0 && got[0] != c.mirror.UID {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // TestHash checks which changes of a pod lead to another mirror pod.
 func TestHash(t *testing.T) {
 	d := desired(t, "web", "u1", "one")

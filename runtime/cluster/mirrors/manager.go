@@ -266,10 +266,7 @@ func (m *Manager) do(ctx context.Context, a action) (*v1.Pod, error) {
 		}
 		return created, err
 	}
-	options := &metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64), Preconditions: metav1.NewUIDPreconditions(string(pod.UID)),
-	}
-	_, err := m.to(m.Client.Delete(), pod).Name(pod.Name).Body(options).Do(ctx).Get()
+	err := apiclient.Delete(ctx, m.to(m.Client.Delete(), pod).Name(pod.Name), pod.UID, new(int64))
 	switch {
 	case apierror.IsFromAPI(err) && (apierrors.IsNotFound(err) || apierrors.IsConflict(err)):
 		return nil, nil

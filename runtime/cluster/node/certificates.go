@@ -7,15 +7,12 @@ import (
 	"errors"
 	"net"
 	"sync"
-	"sync/atomic"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cluster/certificates"
-	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/kubeletapi"
 )
 
@@ -37,7 +34,7 @@ func (n *node) openCertificates() (err error) {
 		n.certificates.serve, err = kubeletapi.FromFiles(s.CertFile, s.KeyFile, n.member.Log)
 	case s.RotateCertificates:
 		err = n.certificates.request(certificates.Settings{
-			Dir: dir, Node: n.NodeName, Addresses: addressesOf(&n.manager),
+			Dir: dir, Node: n.NodeName, Addresses: n.manager.addresses,
 			Config:  func(*tls.Certificate) (*rest.Config, error) { return rest.CopyConfig(n.client.Config), nil },
 			Changed: func() {}, Log: n.member.Log,
 		})
@@ -62,24 +59,6 @@ func (c *nodeCertificates) request(s certificates.Settings) (err error) {
 		return nil, errors.New("the node has no serving certificate")
 	}
 	return err
-}
-
-// addressesOf returns the addresses of the Node in the API. There are none before the registration.
-func addressesOf(manager *atomic.Pointer[nodestatus.Manager]) func() []v1.NodeAddress {
-	return func() []v1.NodeAddress {
-		if now := newest(manager); now != nil {
-			return now.Status.Addresses
-		}
-		return nil
-	}
-}
-
-// newest returns the newest copy of the Node; nil before its registration.
-func newest(manager *atomic.Pointer[nodestatus.Manager]) *v1.Node {
-	if m := manager.Load(); m != nil {
-		return m.Get()
-	}
-	return nil
 }
 
 // run replaces the certificates before they expire, until the context ends.

@@ -6,15 +6,46 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/runtime/agent"
+	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
 )
+
+// nodeManager is the manager of the Node object, once it runs.
+type nodeManager struct {
+	atomic.Pointer[nodestatus.Manager]
+}
+
+// newest returns the newest copy of the Node; nil before its registration.
+func (m *nodeManager) newest() *v1.Node {
+	if manager := m.Load(); manager != nil {
+		return manager.Get()
+	}
+	return nil
+}
+
+// addresses returns the addresses of the Node in the API. There are none before the registration.
+func (m *nodeManager) addresses() []v1.NodeAddress {
+	if now := m.newest(); now != nil {
+		return now.Status.Addresses
+	}
+	return nil
+}
+
+// labels returns the labels of the Node in the API. known is false before the registration.
+func (m *nodeManager) labels() (labels map[string]string, known bool) {
+	if now := m.newest(); now != nil {
+		return now.Labels, true
+	}
+	return nil, false
+}
 
 // newManager returns the manager of the Node object.
 func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodestatus.Manager, error) {
@@ -30,7 +61,7 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 		Cluster: n.guard, Client: n.client.Client, Heartbeat: heartbeat,
 		Random: rand.Float64, Log: n.member.Log,
 		Facts:  func() nodestatus.Facts { return n.facts(a, runtime, identity) },
-		Record: n.record,
+		Record: func(e nodestatus.Event) { record(n, e) },
 		Registered: func() {
 			n.started.register(n.member.Now())
 			n.startSource()
@@ -69,8 +100,11 @@ func (n *node) writeIdentity() error {
 	})
 }
 
+// RecordEvent sends an event of the Node.
+func (n *node) RecordEvent(kind, reason, message string) { n.events.Node(kind, reason, message) }
+
 // record sends an event of the Node.
-func (n *node) record(e nodestatus.Event) { n.events.Node(e.Type, e.Reason, e.Message) }
+func record(c daemon.Cluster, e nodestatus.Event) { c.RecordEvent(e.Type, e.Reason, e.Message) }
 
 // HandleFacts reports facts of the node that have changed.
 func (n *node) HandleFacts() {
@@ -81,9 +115,9 @@ func (n *node) HandleFacts() {
 	switch now := a.NodeFacts().ShuttingDown; {
 	case n.shutdown.Swap(now) == now:
 	case now:
-		n.record(nodestatus.ShutdownBegun())
+		record(n, nodestatus.ShutdownBegun())
 	default:
-		n.record(nodestatus.ShutdownCanceled())
+		record(n, nodestatus.ShutdownCanceled())
 	}
 	manager.Wake()
 }

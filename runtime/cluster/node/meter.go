@@ -21,7 +21,8 @@ func newMeter(n *node, a *agent.Agent) *stats.Meter {
 	files := eviction.NewMeter(n.member.Engine.Client, n.member.Layout, host.Node, nil)
 	return stats.New(stats.Settings{
 		Runtime: n.member.Engine.Client, Groups: cgroup.Machine{}, Node: host.Node,
-		NodeName: n.NodeName, Booted: machine.Booted(n.member.Now()), Started: n.member.Now(), Pods: a.Shown,
+		RuntimeProcess: n.member.Engine.Client.Endpoint.Server,
+		NodeName:       n.NodeName, Booted: machine.Booted(n.member.Now()), Started: n.member.Now(), Pods: a.Shown,
 		Identity: machine.IdentityOf("/"),
 		APIName:  func(d *podspec.Desired) string { return kubeletapi.APIName(d, n.NodeName) },
 		Disks: func(ctx context.Context) stats.Disks {

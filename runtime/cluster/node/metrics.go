@@ -30,7 +30,7 @@ func newMetrics(n *node) *nodemetrics.Metrics {
 	n.started.times = nodemetrics.Start{Booted: machine.Booted(now), Begun: now}
 	s := nodemetrics.Settings{
 		Node: n.NodeName, Version: nodestatus.Version(n.member.Version), Now: n.member.Now,
-		Start: func() nodemetrics.Start { return n.started.until(newest(&n.manager)) },
+		Start: func() nodemetrics.Start { return n.started.until(n.manager.newest()) },
 	}
 	if r := n.client.Rotation; r != nil {
 		s.ClientExpiry = func() time.Time { return expiryOf(r) }
@@ -79,18 +79,26 @@ func (s *started) register(now time.Time) {
 func (s *started) until(now *v1.Node) nodemetrics.Start {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	times := &s.times
-	if now != nil && times.Ready.IsZero() && !times.Registered.IsZero() {
-		for i := range now.Status.Conditions {
-			if c := &now.Status.Conditions[i]; c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
-				times.Ready = c.LastTransitionTime.Time
-				if times.Ready.Before(times.Registered) {
-					times.Ready = times.Registered
-				}
-			}
+	if since := readySince(now); s.times.Ready.IsZero() && !s.times.Registered.IsZero() && !since.IsZero() {
+		s.times.Ready = since
+		if since.Before(s.times.Registered) {
+			s.times.Ready = s.times.Registered
 		}
 	}
-	return *times
+	return s.times
+}
+
+// readySince returns since when a Node is ready; zero if it is not, or if it is nil.
+func readySince(now *v1.Node) time.Time {
+	if now == nil {
+		return time.Time{}
+	}
+	for i := range now.Status.Conditions {
+		if c := &now.Status.Conditions[i]; c.Type == v1.NodeReady && c.Status == v1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 // countVolume counts work on a volume.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -59,7 +60,7 @@ func (m *mirrorPods) read(ctx context.Context) (*mirrors.State, error) {
 	case a == nil:
 		return nil, errStarting
 	}
-	s := &mirrors.State{Node: newest(&m.node.manager), Name: m.NodeName, Complete: true, Now: m.member.Now()}
+	s := &mirrors.State{Node: m.node.manager.newest(), Name: m.NodeName, Complete: true, Now: m.member.Now()}
 	if m.MirrorPods {
 		var err error
 		// Complete is read first: the pods are then all pods of these sources.
@@ -211,4 +212,15 @@ func (m *mirrorPods) reported(d *podspec.Desired) *v1.PodStatus {
 		return nil
 	}
 	return &pod.Status
+}
+
+// outdated returns the uids of those of the listed mirror pods that show an earlier version of their pod. Before all is
+// known, there are none.
+func (m *mirrorPods) outdated(ctx context.Context, listed []*v1.Pod) []types.UID {
+	s, err := m.read(ctx)
+	if err != nil {
+		return nil
+	}
+	s.Mirrors = slices.DeleteFunc(slices.Clone(listed), func(pod *v1.Pod) bool { return !podspec.IsMirror(pod) })
+	return s.Outdated()
 }

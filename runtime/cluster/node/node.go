@@ -32,15 +32,14 @@ import (
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
-	"github.com/podctl/podctl/runtime/state/statedir"
 )
 
 // node is an agent's membership in a cluster.
 type node struct {
 	*daemon.ClusterSettings
-	remotePods
 
-	member *daemon.Member
+	member  *daemon.Member
+	records records
 
 	client     *cluster.Client
 	guard      *guard.Guard
@@ -56,7 +55,7 @@ type node struct {
 	certificates nodeCertificates
 	// agent and manager are the agent and the manager of the Node object, once they run.
 	agent   atomic.Pointer[agent.Agent]
-	manager atomic.Pointer[nodestatus.Manager]
+	manager nodeManager
 	// shutdown reports whether the last known facts had a shutdown.
 	shutdown atomic.Bool
 	// registered is closed once the Node has been registered in the lifetime of the state directory.
@@ -83,7 +82,10 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	if err != nil {
 		return nil, err
 	}
-	n := &node{ClusterSettings: &complete, member: m, client: client, registered: make(chan struct{})}
+	n := &node{
+		ClusterSettings: &complete, member: m, records: records{m.Layout, m.Log}, client: client,
+		registered: make(chan struct{}),
+	}
 	n.startSource = sync.OnceFunc(func() { close(n.registered) })
 	n.metrics = newMetrics(n)
 	n.metrics.CountRequests()
@@ -91,12 +93,11 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 		n.startSource()
 	}
 	n.guard = guard.New(guard.Settings{
-		Client: client.Core, Health: client.Health.State, Node: n.NodeName, StateDir: m.Layout.Root,
-		Log: m.Log,
+		Client: client.Core, Health: client.Health.State, Node: n.NodeName, StateDir: m.Layout.Root, Log: m.Log,
 	})
 	n.source = pods.New(pods.Settings{
 		Name: podspec.OwnerAPI, Client: client.Core, Node: n.NodeName,
-		Load: load.FromAPI, Known: n.isKnown, Registered: n.registered, Confirm: n.guard.Check,
+		Load: load.FromAPI, Known: n.records.has, Registered: n.registered, Confirm: n.guard.Check,
 		Changed: n.changed, Listed: n.listed, Log: m.Log,
 	})
 	n.mirrors = newMirrorPods(n)
@@ -109,7 +110,6 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 		return nil, err
 	}
 	n.references = n.newReferences(ctx, copies)
-	m.Engine.UseCluster(n.references)
 	events, err := apievents.NewClient(client.Config)
 	if err != nil {
 		return nil, err
@@ -119,21 +119,22 @@ func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (dae
 	})
 	client.Health.OnReturn(n.events.Wake)
 	client.Health.OnReturn(n.mirrors.manager.Retry)
-	m.Engine.ObserveEvents(n.handlePodEvents)
-	m.Engine.Observer.Conditions = func(_ context.Context, uid types.UID) []v1.PodCondition {
-		return conditionsOf(n.source.Get(uid))
+	n.connectEngine()
+	if err = n.writeIdentity(); err != nil {
+		return nil, err
 	}
-	m.Engine.Observer.Reported = n.mirrors.reported
-	return n, finishJoin(ctx, n)
+	return n, n.listen(ctx)
 }
 
-// finishJoin does the last part of joining: it stores the identity of the node, and opens its ports.
-func finishJoin(ctx context.Context, n *node) error {
-	n.node = n
-	if err := n.writeIdentity(); err != nil {
-		return err
+// connectEngine lets passes use what the node knows, and report their events.
+func (n *node) connectEngine() {
+	engine := n.member.Engine
+	engine.UseCluster(n.references)
+	engine.ObserveEvents(n.handlePodEvents)
+	engine.Observer.Conditions = func(_ context.Context, uid types.UID) []v1.PodCondition {
+		return conditionsOf(n.source.Get(uid))
 	}
-	return n.listen(ctx)
+	engine.Observer.Reported = n.mirrors.reported
 }
 
 // checkEvents returns nil if events can be sent now, and the reason otherwise.
@@ -146,15 +147,6 @@ func (n *node) handlePodEvents(ref model.PodRef, events []state.PodEvent) {
 	if pod := n.mirrors.eventPod(ref); pod != nil {
 		n.events.Pod(pod, events)
 	}
-}
-
-// isKnown reports whether a pod has a checkpoint on this machine, or may have one.
-func (n *node) isKnown(uid types.UID) bool {
-	if statedir.CheckName(statedir.KindUID, string(uid)) != nil {
-		return false // No file can have this name.
-	}
-	checkpoint, err := n.member.Layout.Pod(uid).Checkpoint().Read()
-	return err != nil || checkpoint.Applied != nil
 }
 
 // Source returns the source of the pods of the API server.

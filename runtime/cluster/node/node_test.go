@@ -2,16 +2,22 @@ package node
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 
@@ -21,10 +27,14 @@ import (
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/agent/eviction"
+	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/cluster"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/kubeletconf"
+	"github.com/podctl/podctl/runtime/logfile"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/state"
@@ -129,7 +139,7 @@ func TestAccess(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, found, err)
 		}
 		config := &kubeletconfig.KubeletConfiguration{}
-		if setAccess(config, &c.server); config.Authorization.Mode != c.mode || *config.Authentication.Anonymous.Enabled != c.server.Anonymous {
+		if setServer(config, &c.server); config.Authorization.Mode != c.mode || *config.Authentication.Anonymous.Enabled != c.server.Anonymous {
 			t.Errorf("%s: %+v", name, config)
 		}
 	}
@@ -164,14 +174,16 @@ func (systemdRuntime) RuntimeConfig(
 }
 
 // TestClusterDNS checks that /configz and the stored identity have the DNS of the cluster, and that /configz has the
-// cgroup driver although no pod was read yet.
+// cgroup driver although no pod was read yet, and the limit of tasks.
 func TestClusterDNS(t *testing.T) {
 	layout := state.Layout{Root: filepath.Join(t.TempDir(), "state")}
 	if err := layout.Prepare(); err != nil {
 		t.Fatal(err)
 	}
 	client := &cri.Client{RuntimeServiceClient: systemdRuntime{}}
-	host := observe.NewHost(client, layout, observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "m"} }})
+	host := observe.NewHost(client, layout, observe.Sources{
+		Machine: func() criconfig.Node { return criconfig.Node{Name: "m"} }, PodPIDs: 77,
+	})
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{
 			NodeName: "n", Resources: &admission.Settings{}, ClusterDomain: "d.local",
@@ -189,8 +201,63 @@ func TestClusterDNS(t *testing.T) {
 		t.Errorf("another process sees %s", got)
 	}
 	c := n.configuration(t.Context())
-	if got := fmt.Sprintf("%v %s", c.ClusterDNS, c.ClusterDomain); got != want || c.CgroupDriver != "systemd" {
-		t.Errorf("/configz has %s, driver %s", got, c.CgroupDriver)
+	if got := fmt.Sprintf("%v %s", c.ClusterDNS, c.ClusterDomain); got != want || c.CgroupDriver != "systemd" || *c.PodPidsLimit != 77 {
+		t.Errorf("/configz has %s, driver %s, limit of tasks %d", got, c.CgroupDriver, *c.PodPidsLimit)
+	}
+}
+
+// TestOwnConfiguration checks that /configz has what podctl does for each setting: doctor finds none that would have no
+// effect in podctl.
+func TestOwnConfiguration(t *testing.T) {
+	client := &cri.Client{RuntimeServiceClient: systemdRuntime{}}
+	layout := state.Layout{Root: t.TempDir(), LogRoot: "/var/log/pods"}
+	host := observe.NewHost(client, layout, observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "m"} }})
+	n := &node{
+		ClusterSettings: &daemon.ClusterSettings{
+			NodeName: "n", Resources: &admission.Settings{
+				MaxPods: 50, UnsafeSysctls: []string{"kernel.msg*"}, Enforce: true,
+				Reserved: v1.ResourceList{model.ResourcePIDs: resource.MustParse("7")},
+			},
+			Taints: []v1.Taint{{Key: "k", Value: "v", Effect: v1.TaintEffectNoSchedule}}, RotateCertificates: true,
+			Server: daemon.ServerSettings{Port: 10350, RotateCertificates: true, CertFile: "/c", KeyFile: "/k"},
+		},
+		member: &daemon.Member{
+			Layout: layout, Engine: &runtime.Engine{Client: client, Host: host}, Listen: &daemon.Address{Port: "10248"},
+			Logs: logfile.Limits{Size: 1 << 20, Files: 3}, Images: housekeeping.Thresholds{High: 70, Low: 60}, Pulls: 6,
+		},
+	}
+	c := n.configuration(t.Context())
+	c.APIVersion, c.Kind = kubeletconfig.SchemeGroupVersion.String(), "KubeletConfiguration"
+	text, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := kubeletconf.NewFiles()
+	if err = errors.Join(files.Add("configz", text), files.Check()); err != nil {
+		t.Fatal(err)
+	}
+	honoured := map[string]string{}
+	for _, f := range files.Examine().Findings {
+		switch {
+		case f.Result == kubeletconf.Honoured:
+			honoured[f.Name] = f.Value
+		case f.Result != kubeletconf.Same && !strings.HasPrefix(f.Name, "healthz") && f.Name != "cgroupDriver":
+			t.Errorf("%s: %s is %s: %s", f.Name, f.Value, f.Result, f.Note)
+		}
+	}
+	want := map[string]string{
+		"--root-dir": "/var/lib/kubelet", "allowedUnsafeSysctls": "kernel.msg*", "maxPods": "50", "port": "10350",
+		"containerLogMaxFiles": "3", "containerLogMaxSize": "1Mi", "serializeImagePulls": "false",
+		"imageGCHighThresholdPercent": "70", "imageGCLowThresholdPercent": "60", "maxParallelImagePulls": "6",
+		"registerWithTaints": "k=v:NoSchedule", "rotateCertificates": "true", "serverTLSBootstrap": "true",
+		"tlsCertFile": "/c", "tlsPrivateKeyFile": "/k", "systemReserved": "pid=7",
+	}
+	if !maps.Equal(honoured, want) || !slices.Equal(c.EnforceNodeAllocatable, []string{"pods"}) {
+		t.Errorf("honoured: %q, enforced %v", honoured, c.EnforceNodeAllocatable)
+	}
+	n.Resources = &admission.Settings{}
+	if c = n.configuration(t.Context()); !slices.Equal(c.EnforceNodeAllocatable, []string{"none"}) {
+		t.Errorf("not enforced: %v", c.EnforceNodeAllocatable)
 	}
 }
 

@@ -49,7 +49,7 @@ type orphanStore interface {
 func newOrphans(n *node, a *agent.Agent) *orphans {
 	return &orphans{
 		node: n, agent: a, garbage: gc.Orphans{Collector: n.member.Engine.Garbage}, begun: n.member.Now(),
-		object: func() *v1.Node { return newest(&n.manager) },
+		object: n.manager.newest,
 	}
 }
 

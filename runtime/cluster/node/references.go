@@ -41,7 +41,7 @@ func (n *node) newReferences(ctx context.Context, copies objects.Copies) *refere
 		Confirm: n.guard.Confirm,
 	}
 	reader := claims.Watcher{
-		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: labelsOf(n),
+		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.manager.labels,
 		Confirm: n.guard.Confirm, InUse: n.isClaimInUse, Turn: &sync.Mutex{},
 	}
 	anchors := &bundles.Watcher{
@@ -61,7 +61,7 @@ func (n *node) newReferences(ctx context.Context, copies objects.Copies) *refere
 	}
 	return references.New(references.Settings{
 		Copies: copies, Watch: watch,
-		Stored: n.storedPods, HasEnded: n.hasEnded, Now: n.member.Now, Log: n.member.Log,
+		Stored: n.records.pods, HasEnded: n.records.hasEnded, Now: n.member.Now, Log: n.member.Log,
 		Wake: func(uid types.UID) {
 			if a := n.agent.Load(); a != nil {
 				a.WakePod(ctx, uid)
@@ -100,44 +100,13 @@ func wakeClassUsers(ctx context.Context, a *agent.Agent) {
 	}
 }
 
-// labelsOf returns a function for the labels of the Node. known is false before its registration.
-func labelsOf(n *node) func() (labels map[string]string, known bool) {
-	return func() (map[string]string, bool) {
-		if registered := n.Node(); registered != nil {
-			return registered.Labels, true
-		}
-		return nil, false
-	}
-}
-
 // Node returns the parts of the Node in the API for admission. It returns nil before its registration.
 func (n *node) Node() *admission.Node {
-	registered := newest(&n.manager)
+	registered := n.manager.newest()
 	if registered == nil {
 		return nil
 	}
 	return &admission.Node{Labels: registered.Labels, Taints: registered.Spec.Taints}
-}
-
-// storedPods returns the pods of the API server with a checkpoint. ok is false if a checkpoint cannot be read.
-func (n *node) storedPods() (pods []*podspec.Desired, ok bool) {
-	applied, unreadable, err := state.Applied(n.member.Layout)
-	if err != nil {
-		n.member.Log.Warn("cannot read the records of pods", "error", err.Error())
-	}
-	for _, p := range applied {
-		if p.Desired.FromCluster() {
-			pods = append(pods, p.Desired)
-		}
-	}
-	return pods, err == nil && len(unreadable) == 0
-}
-
-// hasEnded reports whether a pod has ended for good, or is about to. An unreadable record counts as one of a running
-// pod.
-func (n *node) hasEnded(uid types.UID) bool {
-	c, err := n.member.Layout.Pod(uid).Checkpoint().Read()
-	return err == nil && (c.Leaving() != nil || c.Completion != nil || c.Rejection != nil || c.Eviction != nil)
 }
 
 // isClaimInUse reports whether another pod than that of a key may use the claim of the key on this machine.
@@ -149,7 +118,6 @@ func (n *node) isClaimInUse(key state.ObjectKey) bool {
 			its != claim || user == uid || o.Volume == nil {
 			return false
 		}
-		c, err := n.member.Layout.Pod(user).Checkpoint().Read()
-		return err != nil || c.Completion == nil && c.Rejection == nil && c.Eviction == nil
+		return n.records.mayUse(user)
 	})
 }

@@ -9,8 +9,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podctl/podctl/podspec/quote"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/cluster/membership"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
@@ -45,6 +47,37 @@ func (n *node) Describe(s *api.Status) {
 			s.Pods[i].Conditions = conditionsOf(pod)
 		}
 	}
+}
+
+// listPatience limits the request for the pods. If the API server is slower, Pods returns the watched copies.
+const listPatience = 5 * time.Second
+
+// Pods returns the pods of this node in the API server, or the watched copies and why there are no newer ones.
+func (n *node) Pods(ctx context.Context) *api.ClusterPods {
+	p := &api.ClusterPods{
+		APIVersion: model.APIVersion, Kind: "ClusterPods",
+		Node: n.NodeName, AsOf: n.member.Now(), Items: []v1.Pod{},
+		Unsent: n.statuses.Summary().Unsent, NoMirrors: !n.MirrorPods,
+	}
+	list, err := n.list(ctx)
+	if err != nil {
+		p.Stale, p.AsOf, list = quote.OneLine(err.Error()), n.source.AsOf(), n.source.All()
+	}
+	for _, pod := range list {
+		p.Items = append(p.Items, *pod)
+	}
+	p.OldMirrors = n.mirrors.outdated(ctx, list)
+	return p
+}
+
+// list requests the pods of this node from the API server.
+func (n *node) list(ctx context.Context) ([]*v1.Pod, error) {
+	limited, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	if err := n.guard.Confirm(limited); err != nil {
+		return nil, err
+	}
+	return n.source.List(limited)
 }
 
 // awaitLast limits how long a shutdown of the machine waits for the last statuses. The next agent sends what is left.
@@ -83,7 +116,7 @@ func addFinalizers(p *api.Pod, pod *v1.Pod) {
 	if pod == nil || pod.DeletionTimestamp == nil || len(pod.Finalizers) == 0 {
 		return
 	}
-	if pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
+	if model.IsOver(&pod.Status) {
 		p.Waiting = append(slices.Clone(p.Waiting), "finalizers in the API server: "+strings.Join(pod.Finalizers, ", "))
 	}
 }

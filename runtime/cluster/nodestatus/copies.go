@@ -5,10 +5,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/podctl/podctl/runtime/cluster/listwatch"
 )
 
-// copies holds the newest copy of the Node. It is also the store of the watch.
+// copies holds the newest copy of the Node.
 type copies struct {
 	// changed is called when another program has changed the conditions or the schedulability of the Node.
 	changed func()
@@ -17,8 +18,6 @@ type copies struct {
 	// node is the newest copy. It is nil before the first registration, and after the Node was deleted.
 	node *v1.Node
 }
-
-var _ cache.ReflectorStore = (*copies)(nil)
 
 // newest returns the newest copy, which must not be changed.
 func (c *copies) newest() *v1.Node {
@@ -55,7 +54,7 @@ func (c *copies) take(node *v1.Node, counts func(node, before *v1.Node) bool) {
 	now := c.node
 	c.mu.Unlock()
 	if before != nil && now != nil && before != now &&
-		(ConditionsChanged(before, now) || before.Spec.Unschedulable != now.Spec.Unschedulable) {
+		(conditionsChanged(before, now) || before.Spec.Unschedulable != now.Spec.Unschedulable) {
 		c.changed()
 	}
 }
@@ -63,38 +62,19 @@ func (c *copies) take(node *v1.Node, counts func(node, before *v1.Node) bool) {
 // always lets a list count even if its versions are older: the API server may be restored from a backup.
 func always(_, _ *v1.Node) bool { return true }
 
-// Add sets the Node.
-func (c *copies) Add(obj any) error { return c.Update(obj) }
-
-// Update sets the Node. Other objects are ignored.
-func (c *copies) Update(obj any) error {
-	if node, is := obj.(*v1.Node); is {
-		node.ManagedFields = nil
-		c.take(node, newer)
+// store returns the store of the watch. A deletion does not concern a Node that was created later.
+func (c *copies) store() listwatch.Store[*v1.Node] {
+	return listwatch.Store[*v1.Node]{
+		Set: func(node *v1.Node) { c.take(node, newer) },
+		Gone: func(gone *v1.Node) {
+			c.take(nil, func(_, before *v1.Node) bool { return before == nil || before.UID == gone.UID })
+		},
+		All: func(all []*v1.Node) {
+			var found *v1.Node
+			if len(all) > 0 {
+				found = all[len(all)-1]
+			}
+			c.take(found, always)
+		},
 	}
-	return nil
 }
-
-// Delete notes that the Node was deleted. A newer one stays.
-func (c *copies) Delete(obj any) error {
-	if node, is := obj.(*v1.Node); is {
-		c.take(nil, func(_, before *v1.Node) bool { return before == nil || before.UID == node.UID })
-	}
-	return nil
-}
-
-// Replace sets the Node of a list.
-func (c *copies) Replace(list []any, _ string) error {
-	var found *v1.Node
-	for _, obj := range list {
-		if node, is := obj.(*v1.Node); is {
-			node.ManagedFields = nil
-			found = node
-		}
-	}
-	c.take(found, always)
-	return nil
-}
-
-// Resync does nothing, because there is no resync period.
-func (c *copies) Resync() error { return nil }

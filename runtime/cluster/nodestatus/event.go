@@ -32,9 +32,9 @@ func statusEvent(name, reason string) Event {
 	return Event{v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", name, reason)}
 }
 
-// Events returns the events of a new status, in a kubelet's order. An event without an earlier condition is that of a
-// new Node, which has none about readiness.
-func Events(before, now *v1.Node) []Event {
+// eventsOf returns the events of a new status, in a kubelet's order. An event without an earlier condition is that of
+// a new Node, which has none about readiness.
+func eventsOf(before, now *v1.Node) []Event {
 	var all []Event
 	if old, boot := before.Status.NodeInfo.BootID, now.Status.NodeInfo.BootID; old != "" && old != boot {
 		all = append(all, Event{

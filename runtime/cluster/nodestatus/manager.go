@@ -9,7 +9,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -103,7 +102,7 @@ func (m *Manager) watch(ctx context.Context) {
 		Fields:  fields.OneTermEqualSelector(metav1.ObjectNameField, m.Name),
 		Backoff: utilwait.Backoff{Duration: computeEvery / 10, Cap: computeEvery, Steps: 4, Factor: 2, Jitter: 1},
 		Confirm: m.Cluster.Confirm,
-	}, &m.copies).RunWithContext(quiet(ctx))
+	}, m.copies.store()).RunWithContext(quiet(ctx))
 }
 
 // facts returns the facts of this moment.
@@ -223,7 +222,7 @@ func (m *Manager) base(ctx context.Context, try int) (*v1.Node, error) {
 	if try > 0 {
 		node, err := apiclient.Do[v1.Node](ctx, m.Heartbeat.Core.Get().Resource(nodes).Name(m.Name))
 		switch {
-		case apierrors.IsNotFound(err) && apierror.IsFromAPI(err):
+		case apierror.IsAbsent(err):
 			return nil, errDeleted
 		case err != nil:
 			return nil, fmt.Errorf("read the node: %w", err)
@@ -248,14 +247,14 @@ func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cau
 		m.unschedulable = base.Spec.Unschedulable
 		m.record(schedulable(base))
 	}
-	node := Update(base, facts)
-	changed := Changed(base, node)
+	node := withFacts(base, facts)
+	changed := hasChanged(base, node)
 	if !m.due(base, node, changed, why) {
 		return nil
 	}
 	m.settled = m.settled || why == fast
 	updated, err := patchStatus(ctx, m.Heartbeat.Client, base, node)
-	if apierrors.IsNotFound(err) && apierror.IsFromAPI(err) {
+	if apierror.IsAbsent(err) {
 		return errDeleted
 	}
 	if err != nil {
@@ -264,7 +263,7 @@ func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cau
 	m.sent.noteStatus()
 	m.pace = m.pace.Next(facts.Now, changed, m.Random())
 	m.copies.answered(updated)
-	m.record(Events(base, node)...)
+	m.record(eventsOf(base, node)...)
 	return nil
 }
 
@@ -274,7 +273,7 @@ func (m *Manager) due(base, node *v1.Node, changed bool, why cause) bool {
 	case fast:
 		return statusOf(node, v1.NodeReady) == v1.ConditionTrue
 	case woken:
-		return ConditionsChanged(base, node)
+		return conditionsChanged(base, node)
 	case interval:
 	}
 	return changed || m.pace.Due(time.Now())

@@ -271,7 +271,7 @@ func TestExistingNode(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		facts := usualFacts()
 		facts.Now = time.Now()
-		node := New(&l.Node, &facts)
+		node := newNode(&l.Node, &facts)
 		node.UID = "u"
 		node.Labels["other"], node.Labels[v1.LabelHostname] = "x", "old"
 		node.Spec.Taints = []v1.Taint{{Key: "t", Effect: v1.TaintEffectNoSchedule}}
@@ -311,7 +311,7 @@ func TestUnreachable(t *testing.T) {
 func TestForbidden(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		facts := usualFacts()
-		node := New(&l.Node, &facts)
+		node := newNode(&l.Node, &facts)
 		node.UID = "u"
 		l.server.store(node)
 		l.server.fault = func(w http.ResponseWriter, r *http.Request) bool {
@@ -347,7 +347,7 @@ func TestEarly(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		facts := usualFacts()
 		facts.Now = time.Now()
-		node := New(&l.Node, &facts)
+		node := newNode(&l.Node, &facts)
 		node.UID = "u"
 		l.server.store(node)
 		l.set(func(f *Facts) { f.Causes, f.Version, f.Early = []string{"not listed"}, "new", true })
@@ -534,20 +534,21 @@ func TestNewer(t *testing.T) {
 		return &v1.Node{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: version}}
 	}
 	c := copies{changed: func() {}}
+	to := c.store()
 	for i, step := range []struct {
 		do   func()
 		want string
 	}{
 		{func() { c.answered(node("u", "5")) }, "5"},
-		{func() { _ = c.Update(node("u", "4")) }, "5"},
-		{func() { _ = c.Add(node("u", "10")) }, "10"},
+		{func() { _ = to.Update(node("u", "4")) }, "5"},
+		{func() { _ = to.Add(node("u", "10")) }, "10"},
 		{func() { c.answered(node("u", "9")) }, "10"},
-		{func() { _ = c.Replace([]any{node("u", "3")}, "") }, "3"},
-		{func() { _ = c.Update(node("v", "1")) }, "1"},
-		{func() { _ = c.Delete(node("u", "20")) }, "1"},
-		{func() { _ = c.Update(&v1.Pod{}) }, "1"},
-		{func() { _ = c.Delete(node("v", "20")) }, ""},
-		{func() { _ = c.Replace(nil, "") }, ""},
+		{func() { _ = to.Replace([]any{node("u", "3")}, "") }, "3"},
+		{func() { _ = to.Update(node("v", "1")) }, "1"},
+		{func() { _ = to.Delete(node("u", "20")) }, "1"},
+		{func() { _ = to.Update(&v1.Pod{}) }, "1"},
+		{func() { _ = to.Delete(node("v", "20")) }, ""},
+		{func() { _ = to.Replace(nil, "") }, ""},
 	} {
 		step.do()
 		got := ""
@@ -632,7 +633,7 @@ func existsWithout(w http.ResponseWriter, r *http.Request) {
 func TestSlowRegistration(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {
 		facts := usualFacts()
-		node := New(&l.Node, &facts)
+		node := newNode(&l.Node, &facts)
 		node.UID, node.Labels = "u", nil
 		l.server.store(node)
 		l.server.fault = func(_ http.ResponseWriter, r *http.Request) bool {

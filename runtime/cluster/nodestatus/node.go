@@ -32,8 +32,8 @@ type Node struct {
 	ProviderID string
 }
 
-// New returns the Node to register (kubelet: initialNode).
-func New(n *Node, f *Facts) *v1.Node {
+// newNode returns the Node to register (kubelet: initialNode).
+func newNode(n *Node, f *Facts) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name:        n.Name,
 		Annotations: map[string]string{attachAnnotation: "true"},
@@ -48,7 +48,7 @@ func New(n *Node, f *Facts) *v1.Node {
 	maps.Copy(node.Labels, n.Labels)
 	node.Spec.Taints = slices.Clone(n.Taints)
 	node.Spec.ProviderID = n.ProviderID
-	return Update(node, f)
+	return withFacts(node, f)
 }
 
 // defaultLabels are the labels that a node sets on its existing Node (kubelet: updateDefaultLabels).
@@ -61,9 +61,9 @@ func defaultLabels() []string {
 	}
 }
 
-// Reconcile returns the existing Node with the default labels and the huge pages of the initial one. Other labels,
+// reconcile returns the existing Node with the default labels and the huge pages of the initial one. Other labels,
 // taints, annotations and resources stay. changed is false if there is nothing to send.
-func Reconcile(initial, existing *v1.Node) (node *v1.Node, changed bool) {
+func reconcile(initial, existing *v1.Node) (node *v1.Node, changed bool) {
 	node = existing.DeepCopy()
 	changed = setDefaultLabels(initial, node)
 	for _, list := range []struct{ from, to *v1.ResourceList }{

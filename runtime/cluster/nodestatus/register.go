@@ -46,13 +46,13 @@ func (m *Manager) register(ctx context.Context) {
 // limit is that of the update.
 func (m *Manager) tryRegister(ctx context.Context, limit time.Duration) (*v1.Node, error) {
 	facts := m.facts()
-	initial := New(&m.Node, facts)
+	initial := newNode(&m.Node, facts)
 	created, err := apiclient.Do[v1.Node](ctx, m.Client.Core.Post().Resource(nodes).Body(initial))
 	if err == nil {
 		err = checkNode(created, m.Name)
 	}
 	if err == nil {
-		m.record(Events(&v1.Node{}, initial)...)
+		m.record(eventsOf(&v1.Node{}, initial)...)
 		return created, nil
 	}
 	// A server may forbid creation although the Node exists.
@@ -69,7 +69,7 @@ func (m *Manager) tryRegister(ctx context.Context, limit time.Duration) (*v1.Nod
 	case getErr != nil:
 		return nil, getErr
 	}
-	node, changed := Reconcile(initial, existing)
+	node, changed := reconcile(initial, existing)
 	if !changed {
 		return existing, nil
 	}

@@ -150,9 +150,9 @@ const (
 	namesMax  = 5
 )
 
-// Images returns the images for a Node: the 50 largest, each with at most five names, digests first. The result is
+// imagesOf returns the images for a Node: the 50 largest, each with at most five names, digests first. The result is
 // never nil, and its order depends only on the images.
-func Images(images []*runtimeapi.Image) []v1.ContainerImage {
+func imagesOf(images []*runtimeapi.Image) []v1.ContainerImage {
 	images = slices.Clone(images)
 	slices.SortFunc(images, func(a, b *runtimeapi.Image) int {
 		return cmp.Or(cmp.Compare(b.GetSize(), a.GetSize()), cmp.Compare(b.GetId(), a.GetId()))
@@ -285,7 +285,7 @@ func (r *Runtime) readImages(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		r.images = Images(reply.GetImages())
+		r.images = imagesOf(reply.GetImages())
 	}
 	if r.state.Facts != nil && version != "" {
 		facts := *r.state.Facts

@@ -80,8 +80,8 @@ func Addresses(ips []string, hostName string) []v1.NodeAddress {
 	return append(all, v1.NodeAddress{Type: v1.NodeHostName, Address: hostName})
 }
 
-// Update returns a copy of the Node with the status of the facts. Conditions, resources and labels of others stay.
-func Update(existing *v1.Node, f *Facts) *v1.Node {
+// withFacts returns a copy of the Node with the status of the facts. Conditions, resources and labels of others stay.
+func withFacts(existing *v1.Node, f *Facts) *v1.Node {
 	node := existing.DeepCopy()
 	if node.Labels == nil {
 		node.Labels = map[string]string{}
@@ -115,19 +115,19 @@ func setInfo(info *v1.NodeSystemInfo, f *Facts) {
 	}
 }
 
-// Changed reports whether two versions of a Node differ in their status, except for the times of heartbeats, or in the
-// labels that a node always sets.
-func Changed(before, now *v1.Node) bool {
+// hasChanged reports whether two versions of a Node differ in their status, except for the times of heartbeats, or in
+// the labels that a node always sets.
+func hasChanged(before, now *v1.Node) bool {
 	one, other := before.Status.DeepCopy(), now.Status.DeepCopy()
 	one.Conditions, other.Conditions = nil, nil
-	return ConditionsChanged(before, now) || !equality.Semantic.DeepEqual(one, other) ||
+	return conditionsChanged(before, now) || !equality.Semantic.DeepEqual(one, other) ||
 		before.Labels[v1.LabelOSStable] != now.Labels[v1.LabelOSStable] ||
 		before.Labels[v1.LabelArchStable] != now.Labels[v1.LabelArchStable]
 }
 
-// ConditionsChanged reports whether the conditions of two versions of a Node differ, except for the times of
+// conditionsChanged reports whether the conditions of two versions of a Node differ, except for the times of
 // heartbeats and their order.
-func ConditionsChanged(before, now *v1.Node) bool {
+func conditionsChanged(before, now *v1.Node) bool {
 	return !equality.Semantic.DeepEqual(ordered(before.Status.Conditions), ordered(now.Status.Conditions))
 }
 

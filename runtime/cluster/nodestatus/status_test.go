@@ -65,7 +65,7 @@ func reasons(events []Event) string {
 func TestNew(t *testing.T) {
 	f := usualFacts()
 	taint := v1.Taint{Key: "k", Effect: v1.TaintEffectNoSchedule}
-	node := New(&Node{
+	node := newNode(&Node{
 		Name: "n", HostName: "h", Taints: []v1.Taint{taint}, ProviderID: "p://1",
 		Labels: map[string]string{"own": "1", v1.LabelHostname: "given"},
 	}, &f)
@@ -94,7 +94,7 @@ func TestNew(t *testing.T) {
 	if got := node.Status.DeclaredFeatures; !slices.Equal(got, []string{"A", "B"}) {
 		t.Error(got)
 	}
-	if got := reasons(Events(&v1.Node{}, node)); got != "NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID" {
+	if got := reasons(eventsOf(&v1.Node{}, node)); got != "NodeHasSufficientMemory NodeHasNoDiskPressure NodeHasSufficientPID" {
 		t.Error(got)
 	}
 }
@@ -138,7 +138,7 @@ func TestAddresses(t *testing.T) {
 func TestReconcile(t *testing.T) {
 	f := usualFacts()
 	f.Capacity["hugepages-2Mi"], f.Allocatable["hugepages-2Mi"] = resource.MustParse("4Mi"), resource.MustParse("4Mi")
-	initial := New(&Node{Name: "n", HostName: "h", Labels: map[string]string{
+	initial := newNode(&Node{Name: "n", HostName: "h", Labels: map[string]string{
 		"own": "1", v1.LabelTopologyZone: "z", v1.LabelTopologyRegion: "",
 	}}, &f)
 	existing := &v1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -147,7 +147,7 @@ func TestReconcile(t *testing.T) {
 	}, Spec: v1.NodeSpec{Unschedulable: true, Taints: []v1.Taint{{Key: "t"}}}}
 	existing.Status.Capacity = list("cpu=1 hugepages-1Gi=1Gi example.com/gpu=2")
 	existing.Status.Allocatable = list("cpu=1 hugepages-1Gi=1Gi example.com/gpu=2")
-	node, changed := Reconcile(initial, existing)
+	node, changed := reconcile(initial, existing)
 	if !changed || !node.Spec.Unschedulable || len(node.Spec.Taints) != 1 || len(node.Annotations) != 1 {
 		t.Errorf("%v, %+v", changed, node)
 	}
@@ -160,10 +160,10 @@ func TestReconcile(t *testing.T) {
 	if len(node.Status.Capacity) != 3 || pages.String() != "4Mi" || gpus.Value() != 2 || cpus.Value() != 1 {
 		t.Error(node.Status.Capacity)
 	}
-	if _, again := Reconcile(initial, node); again {
+	if _, again := reconcile(initial, node); again {
 		t.Error("a second time changes something")
 	}
-	if _, empty := Reconcile(initial, &v1.Node{}); !empty {
+	if _, empty := reconcile(initial, &v1.Node{}); !empty {
 		t.Error("nothing is set on an empty Node")
 	}
 }
@@ -204,15 +204,15 @@ func TestUpdate(t *testing.T) {
 		"features are not reported": {func(f *Facts) { f.Runtime.Features = nil }, "", false, ""},
 	} {
 		f := usualFacts()
-		before := New(&Node{Name: "n"}, &f)
+		before := newNode(&Node{Name: "n"}, &f)
 		before.Status.Conditions = slices.Insert(before.Status.Conditions, 0, v1.NodeCondition{Type: "Other", Status: v1.ConditionTrue})
 		before.Status.Capacity["example.com/gpu"] = resource.MustParse("3")
-		before = Update(before, &f)
+		before = withFacts(before, &f)
 		runtime := *f.Runtime
 		f.Runtime, f.Now = &runtime, noon.Add(5*time.Minute)
 		copied := before.DeepCopy()
 		c.change(&f)
-		now := Update(before, &f)
+		now := withFacts(before, &f)
 		want := "Other=True@00:00 MemoryPressure=False@12:00 DiskPressure=False@12:00 PIDPressure=False@12:00 Ready=True@12:00"
 		for condition := range strings.FieldsSeq(c.conditions) {
 			kind, _, _ := strings.Cut(condition, "=")
@@ -225,20 +225,20 @@ func TestUpdate(t *testing.T) {
 		if got := show(now); got != want {
 			t.Errorf("%s: %s", name, got)
 		}
-		if got := Changed(before, now); got != c.changed {
+		if got := hasChanged(before, now); got != c.changed {
 			t.Errorf("%s: changed %v", name, got)
 		}
-		if got := ConditionsChanged(before, now); got != (c.conditions != "") {
+		if got := conditionsChanged(before, now); got != (c.conditions != "") {
 			t.Errorf("%s: conditions changed %v", name, got)
 		}
-		if got := reasons(Events(before, now)); got != c.events {
+		if got := reasons(eventsOf(before, now)); got != c.events {
 			t.Errorf("%s: %s", name, got)
 		}
 		gpus := now.Status.Allocatable["example.com/gpu"]
 		if beat := now.Status.Conditions[4].LastHeartbeatTime; !beat.Time.Equal(f.Now) || gpus.Value() != 3 {
 			t.Errorf("%s: %v, %v", name, beat, now.Status.Allocatable)
 		}
-		if Changed(copied, before) {
+		if hasChanged(copied, before) {
 			t.Errorf("%s: the existing Node was changed", name)
 		}
 	}
@@ -248,12 +248,12 @@ func TestUpdate(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	f := usualFacts()
 	f.Pressures = []v1.NodeConditionType{v1.NodeDiskPressure}
-	before := New(&Node{Name: "n"}, &f)
+	before := newNode(&Node{Name: "n"}, &f)
 	f.Pressures = nil
 	runtime := *f.Runtime
 	f.Runtime = &runtime
 	f.Runtime.Images, f.Runtime.Handlers = nil, f.Runtime.Handlers[:1]
-	now := Update(before, &f)
+	now := withFacts(before, &f)
 	if statusOf(now, v1.NodeDiskPressure) != v1.ConditionTrue || len(now.Status.Images) != 1 || len(now.Status.RuntimeHandlers) != 1 {
 		t.Errorf("%+v", now.Status)
 	}
@@ -262,16 +262,16 @@ func TestUnknown(t *testing.T) {
 // TestEventTexts checks messages and types of events.
 func TestEventTexts(t *testing.T) {
 	f := usualFacts()
-	before := New(&Node{Name: "n"}, &f)
+	before := newNode(&Node{Name: "n"}, &f)
 	f.Machine.BootID, f.Causes = "b2", []string{"x"}
-	now := Update(before, &f)
+	now := withFacts(before, &f)
 	want := []Event{
 		{"Warning", "Rebooted", "Node n has been rebooted, boot id: b2"}, {"Normal", "NodeNotReady", "Node n status is now: NodeNotReady"},
 	}
-	if got := Events(before, now); !slices.Equal(got, want) {
+	if got := eventsOf(before, now); !slices.Equal(got, want) {
 		t.Error(got)
 	}
-	if got := Events(now, before); got[1] != statusEvent("n", "NodeReady") {
+	if got := eventsOf(now, before); got[1] != statusEvent("n", "NodeReady") {
 		t.Error(got)
 	}
 	if got := []Event{schedulable(now), starting()}; got[0].Reason != "NodeSchedulable" || got[1].Reason != "Starting" {
@@ -299,7 +299,7 @@ func TestReadiness(t *testing.T) {
 	} {
 		f := usualFacts()
 		c.change(&f)
-		ready := New(&Node{}, &f).Status.Conditions[3]
+		ready := newNode(&Node{}, &f).Status.Conditions[3]
 		if got := ready.Reason + ": " + ready.Message; got != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -417,15 +417,15 @@ func TestImages(t *testing.T) {
 		all = append(all, &runtimeapi.Image{Id: fmt.Sprintf("i%02d", i), Size: uint64(i / 2), RepoTags: []string{fmt.Sprintf("t%02d", i)}})
 	}
 	all[59].RepoTags, all[59].RepoDigests = []string{"c", "b", "a", "d"}, []string{"y@1", "x@1"}
-	got := Images(all)
+	got := imagesOf(all)
 	if len(got) != 50 || !slices.Equal(got[0].Names, []string{"x@1", "y@1", "a", "b", "c"}) || got[1].Names[0] != "t58" || got[49].Names[0] != "t10" {
 		t.Error(got)
 	}
 	slices.Reverse(all)
-	if again := Images(all); fmt.Sprint(again) != fmt.Sprint(got) {
+	if again := imagesOf(all); fmt.Sprint(again) != fmt.Sprint(got) {
 		t.Error("the order depends on that of the runtime")
 	}
-	if got := Images(nil); got == nil || len(got) != 0 {
+	if got := imagesOf(nil); got == nil || len(got) != 0 {
 		t.Errorf("%#v", got)
 	}
 }

@@ -144,7 +144,7 @@ func (s *Server) active(
 	pods, err := s.pods(ctx, wanted)
 	var all []*podresourcesapi.PodResources
 	for _, pod := range pods {
-		if phase := pod.Status.Phase; phase != v1.PodSucceeded && phase != v1.PodFailed {
+		if !model.IsOver(&pod.Status) {
 			all = append(all, s.resourcesOf(pod))
 		}
 	}

@@ -138,7 +138,7 @@ func (c *copies) convert(e, before *entry) {
 	if podspec.IsMirror(e.pod) {
 		return // It shows a pod of another source, and never runs itself.
 	}
-	ended := before.isHidden() || before == nil && isTerminal(e.pod) && !c.known(e.pod.UID)
+	ended := before.isHidden() || before == nil && model.IsOver(&e.pod.Status) && !c.known(e.pod.UID)
 	if ended && e.pod.DeletionTimestamp == nil {
 		// The pod has ended earlier, on this machine or on another with this name. It never runs again. The agent gets
 		// it only when it is deleted, because the API server waits for the node.
@@ -168,11 +168,6 @@ func withoutSpec(pod *v1.Pod) *v1.Pod {
 		},
 		Status: pod.Status,
 	}
-}
-
-// isTerminal reports whether a pod has ended according to the API server.
-func isTerminal(pod *v1.Pod) bool {
-	return pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 }
 
 // sameManifest reports whether two copies of a pod differ at most in their status.

@@ -23,5 +23,5 @@ func (s *Source) reflector() *cache.Reflector {
 		Fields:  fields.OneTermEqualSelector("spec.nodeName", s.settings.Node),
 		Backoff: wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 4, Factor: 2, Jitter: 1},
 		Confirm: s.settings.Confirm, Report: s.failures.Report, Works: s.failures.Works,
-	}, store{s})
+	}, newStore(s))
 }

@@ -21,7 +21,7 @@ func TestAsOf(t *testing.T) {
 		if !s.AsOf().IsZero() {
 			t.Errorf("before the first list: %s", s.AsOf())
 		}
-		to, web := store{s}, podNamed("web", "u")
+		to, web := newStore(s), podNamed("web", "u")
 		begun := time.Now()
 		for what, do := range map[string]func() error{
 			"a list":     func() error { return to.Replace([]any{&web}, "1") },

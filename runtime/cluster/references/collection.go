@@ -3,7 +3,6 @@ package references
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -65,7 +64,7 @@ func (c *collection[T]) run(ctx context.Context) {
 		listwatch.New(listwatch.Settings{
 			Client: c.client, Resource: c.resource, Object: c.object, List: c.list,
 			WatchMin: shortestWatch, Backoff: pauses(), Confirm: c.confirm, Report: log.Report, Works: log.Works,
-		}, collectionStore[T]{c, changed}).RunWithContext(ctx)
+		}, c.store(changed)).RunWithContext(ctx)
 	})
 	for {
 		select {
@@ -108,66 +107,31 @@ func (c *collection[T]) all() []T {
 	})
 }
 
-// collectionStore receives the results of the reflector.
-type collectionStore[T apiObject] struct {
-	*collection[T]
-
-	changed chan<- struct{}
-}
-
-func (s collectionStore[T]) change(do func()) {
-	s.mu.Lock()
-	do()
-	s.mu.Unlock()
-	sleep.Wake(s.changed)
-}
-
-// Add adds a new object.
-func (s collectionStore[T]) Add(obj any) error { return s.Update(obj) }
-
-// Update sets an object that has changed.
-func (s collectionStore[T]) Update(obj any) error {
-	one, err := s.partOf(obj)
-	if err == nil {
-		s.change(func() { s.objects[nameOf(one)] = one })
+// store returns the store of the reflector. It notifies changed after each change.
+func (c *collection[T]) store(changed chan<- struct{}) listwatch.Store[T] {
+	change := func(do func()) {
+		c.mu.Lock()
+		do()
+		c.mu.Unlock()
+		sleep.Wake(changed)
 	}
-	return err
-}
-
-// Delete removes an object that is gone.
-func (s collectionStore[T]) Delete(obj any) error {
-	one, err := s.partOf(obj)
-	if err == nil {
-		s.change(func() { delete(s.objects, nameOf(one)) })
+	return listwatch.Store[T]{
+		Set: func(one T) {
+			part := c.part(one)
+			change(func() { c.objects[nameOf(part)] = part })
+		},
+		Gone: func(one T) { change(func() { delete(c.objects, nameOf(c.part(one))) }) },
+		All: func(list []T) {
+			objects := make(map[types.NamespacedName]T, len(list))
+			for _, one := range list {
+				part := c.part(one)
+				objects[nameOf(part)] = part
+			}
+			change(func() { c.objects = objects })
+		},
 	}
-	return err
 }
-
-// Replace sets all objects, as a list has returned them.
-func (s collectionStore[T]) Replace(list []any, _ string) error {
-	all := make(map[types.NamespacedName]T, len(list))
-	for _, obj := range list {
-		one, err := s.partOf(obj)
-		if err != nil {
-			return err
-		}
-		all[nameOf(one)] = one
-	}
-	s.change(func() { s.objects = all })
-	return nil
-}
-
-// Resync does nothing, because there is no resync period.
-func (s collectionStore[T]) Resync() error { return nil }
 
 func nameOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-func (s collectionStore[T]) partOf(obj any) (part T, err error) {
-	one, is := obj.(T)
-	if !is {
-		return part, fmt.Errorf("the API server sent %T instead of %T", obj, part)
-	}
-	return s.part(one), nil
 }

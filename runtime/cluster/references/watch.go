@@ -1,8 +1,8 @@
 package references
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -48,7 +48,7 @@ func (w Watcher) Watch(ctx context.Context, key state.ObjectKey, sink *Sink) {
 	if key.Kind == podspec.KindSecret {
 		s.Resource, s.Object, s.List = "secrets", &v1.Secret{}, &v1.SecretList{}
 	}
-	listwatch.New(s, &receiver{key: key, sink: sink}).RunWithContext(ctx)
+	listwatch.New(s, storeOf(key, sink)).RunWithContext(ctx)
 }
 
 // pauses returns the pauses between two tries.
@@ -56,67 +56,42 @@ func pauses() wait.Backoff {
 	return wait.Backoff{Duration: firstPause, Cap: longestPause, Steps: 8, Factor: 2, Jitter: 1}
 }
 
-// receiver passes what a reflector receives to a sink. It ignores other objects.
-type receiver struct {
-	key  state.ObjectKey
-	sink *Sink
-}
-
-var _ cache.ReflectorStore = (*receiver)(nil)
-
-// Add sets a new object.
-func (t *receiver) Add(obj any) error { return t.Update(obj) }
-
-// Update sets an object that has changed.
-func (t *receiver) Update(obj any) error {
-	o, err := t.object(obj)
-	if err == nil && o != nil {
-		t.sink.Set(o)
+// storeOf returns a store that passes one object to a sink. It ignores others.
+func storeOf(key state.ObjectKey, sink *Sink) listwatch.Store[metav1.Object] {
+	return listwatch.Store[metav1.Object]{
+		Set: func(obj metav1.Object) {
+			if o := objectOf(key, obj); o != nil {
+				sink.Set(o)
+			}
+		},
+		Gone: func(obj metav1.Object) {
+			if objectOf(key, obj) != nil {
+				sink.Set(nil)
+			}
+		},
+		All: func(list []metav1.Object) {
+			var found *podspec.Object
+			for _, obj := range list {
+				found = cmp.Or(found, objectOf(key, obj))
+			}
+			sink.Set(found)
+		},
 	}
-	return err
 }
 
-// Delete records that the object is gone.
-func (t *receiver) Delete(obj any) error {
-	o, err := t.object(obj)
-	if err == nil && o != nil {
-		t.sink.Set(nil)
-	}
-	return err
-}
-
-// Replace sets the object of a list, or records that there is none.
-func (t *receiver) Replace(list []any, _ string) error {
-	for _, obj := range list {
-		o, err := t.object(obj)
-		if err != nil {
-			return err
-		}
-		if o != nil {
-			t.sink.Set(o)
-			return nil
-		}
-	}
-	t.sink.Set(nil)
-	return nil
-}
-
-// Resync does nothing, because there is no resync period.
-func (t *receiver) Resync() error { return nil }
-
-// object converts an object of the API server. It returns nil for another than the watched one.
-func (t *receiver) object(obj any) (*podspec.Object, error) {
-	var o *podspec.Object
+// objectOf converts an object of the API server. It returns nil for another than that of the key.
+func objectOf(key state.ObjectKey, obj metav1.Object) *podspec.Object {
+	o := &podspec.Object{}
 	switch found := obj.(type) {
 	case *v1.ConfigMap:
-		o = &podspec.Object{ConfigMap: found}
+		o.ConfigMap = found
 	case *v1.Secret:
-		o = &podspec.Object{Secret: found}
+		o.Secret = found
 	default:
-		return nil, fmt.Errorf("the API server sent %T instead of a %s", obj, t.key.Kind)
+		return nil
 	}
-	if meta := o.Meta(); o.Kind() != t.key.Kind || meta.Name != t.key.Name || meta.Namespace != t.key.Namespace {
-		return nil, nil
+	if o.Kind() != key.Kind || obj.GetName() != key.Name || obj.GetNamespace() != key.Namespace {
+		return nil
 	}
-	return o, nil
+	return o
 }

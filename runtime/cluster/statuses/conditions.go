@@ -14,7 +14,7 @@ func (m *Merge) mergeConditions(s *v1.PodStatus, ends bool) {
 		merge.Before = m.Before.Conditions
 	}
 	if !podspec.IsMirror(m.API) {
-		merge.Generation = m.Generation
+		merge.Generation = m.applied()
 	}
 	s.Conditions = merge.Merge(s)
 }

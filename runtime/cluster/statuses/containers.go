@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
@@ -16,16 +17,10 @@ const (
 
 // mergeContainers completes the statuses of the containers with those in the API.
 func (m *Merge) mergeContainers(s *v1.PodStatus) {
-	old := &m.API.Status
-	for _, lists := range []struct{ old, own []v1.ContainerStatus }{
-		{old.InitContainerStatuses, s.InitContainerStatuses},
-		{old.ContainerStatuses, s.ContainerStatuses},
-		{old.EphemeralContainerStatuses, s.EphemeralContainerStatuses},
-	} {
-		for i := range lists.own {
-			own := &lists.own[i]
-			before := statusOf(lists.old, own.Name)
-			switch {
+	for _, list := range model.ContainerStatuses(s) {
+		for i := range list {
+			own := &list[i]
+			switch before := model.StatusOf(&m.API.Status, own.Name); {
 			case before != nil:
 				m.mergeContainer(own, before.DeepCopy())
 			case m.MayRun && isCreated(own):
@@ -90,15 +85,19 @@ func (m *Merge) endsForGood(own, old *v1.ContainerStatus) bool {
 }
 
 // mergeWithoutRecord completes the status of a container without a record. One that had ended stays so, and one that
-// ran has ended in an unknown way.
+// ran has ended in an unknown way. One that could not be started is shown until another one is created in its place, as
+// in a kubelet, which keeps its record and the reason (kubelet: reasonCache).
 func (m *Merge) mergeWithoutRecord(own, old *v1.ContainerStatus) {
 	waiting := own.State.Waiting
+	if waiting != nil && old.State.Waiting != nil {
+		own.ContainerID, own.ImageID = old.ContainerID, old.ImageID
+	}
 	if waiting == nil || (waiting.Reason != "ContainerCreating" && waiting.Reason != "PodInitializing") {
 		return
 	}
 	last := &own.LastTerminationState
 	switch {
-	case old.State.Terminated != nil:
+	case old.State.Terminated != nil, old.State.Waiting != nil && old.ContainerID != "":
 		*own = *old
 	case old.State.Running != nil && last.Terminated == nil && old.LastTerminationState.Terminated == nil:
 		last.Terminated = &v1.ContainerStateTerminated{Reason: unknownEnd, Message: unknownEndText, ExitCode: killed}

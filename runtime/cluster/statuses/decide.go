@@ -123,7 +123,7 @@ func (k *known) request(v verb, body []byte) request {
 func (k *known) deletable(base *v1.Pod, m *Merge) bool {
 	grace := base.DeletionGracePeriodSeconds
 	return !k.deleted && base.DeletionTimestamp != nil && (grace == nil || *grace > 0) && !podspec.IsMirror(base) &&
-		terminal(base.Status.Phase) && k.reclaimed && !m.mayRun()
+		model.IsOver(&base.Status) && k.reclaimed && !m.mayRun()
 }
 
 // newest returns the newest known version of the pod in the API: the watched copy or the last answer. stale reports

@@ -3,7 +3,6 @@ package statuses
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -291,6 +290,3 @@ func (l *loop) finish(ctx context.Context) {
 		}
 	}
 }
-
-// random returns the random part of a delay.
-func random() float64 { return rand.Float64() }

@@ -2,13 +2,13 @@ package statuses
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // Merge is the input of one merge. Nothing in it is changed.
@@ -66,7 +66,7 @@ func (m *Merge) keepFields(s *v1.PodStatus) {
 	if s.HostIP == "" {
 		s.HostIP, s.HostIPs = old.HostIP, old.HostIPs
 	}
-	if s.PodIP == "" && (m.API.DeletionTimestamp != nil || terminal(s.Phase)) {
+	if s.PodIP == "" && (m.API.DeletionTimestamp != nil || model.IsOver(s)) {
 		// The sandbox of a pod that ends is gone before the pod is (kubelet: GenericPLEG.getPodIPs).
 		s.PodIP, s.PodIPs = old.PodIP, old.PodIPs
 	}
@@ -78,13 +78,14 @@ func (m *Merge) generation(before int64) int64 {
 	if podspec.IsMirror(m.API) {
 		return before
 	}
-	return max(m.Generation, before)
+	return max(m.applied(), before)
 }
 
-func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
-	i := slices.IndexFunc(list, func(s v1.ContainerStatus) bool { return s.Name == name })
-	if i < 0 {
-		return nil
+// applied returns the generation that the last pass applied, but none after that of the object. The API server can have
+// lost newer generations, because it was restored from a backup.
+func (m *Merge) applied() int64 {
+	if m.API.Generation == 0 {
+		return m.Generation
 	}
-	return &list[i]
+	return min(m.Generation, m.API.Generation)
 }

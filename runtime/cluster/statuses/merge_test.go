@@ -324,10 +324,11 @@ func conditionTexts(list []v1.PodCondition) (texts []string) {
 func TestMergeGeneration(t *testing.T) {
 	const ready = "ContainersReady=True@11:00"
 	for name, c := range map[string]struct {
-		// status is the generation in the API, and applied the one of the last pass.
+		// status is the observed generation in the API, applied the one of the last pass, and object that of the pod.
 		status    int64
 		was, here string
 		applied   int64
+		object    int64
 		mirror    bool
 		// want is the generation of the status, and condition the condition.
 		want      int64
@@ -338,6 +339,9 @@ func TestMergeGeneration(t *testing.T) {
 		"never back":     {status: 5, was: ready + "#4", here: ready, applied: 3, want: 5, condition: ready + "#4"},
 		"a newer status": {status: 5, was: ready + "#2", here: ready, applied: 3, want: 5, condition: ready + "#3"},
 		"a mirror pod":   {was: ready, here: ready, applied: 3, mirror: true, condition: ready},
+		"an edit is lost": {
+			status: 1, was: ready + "#1", here: ready, applied: 5, object: 1, want: 1, condition: ready + "#1",
+		},
 		"a resize has the generation that asks for it": {
 			was:       ready,
 			here:      "PodResizePending=True@11:00#2",
@@ -348,6 +352,7 @@ func TestMergeGeneration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := podFrom(t, spec("Always"))
+			api.Generation = c.object
 			if c.mirror {
 				api.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "hash"}
 			}
@@ -423,6 +428,12 @@ func TestMergeContainers(t *testing.T) {
 		"an ended record is lost":                 {"Always", "app id=1 count=2 ended=3", creates, false, "app id=1 count=2 ended=3"},
 		"a running record is lost":                {"Always", runs, creates, false, "app count=1 waiting=ContainerCreating last=137"},
 		"a running record is lost while deleting": {"Always", runs, creates, true, "app waiting=ContainerCreating last=137"},
+		"a failed start is tried again": {
+			"Always", "app id=1 waiting=RunContainerError", creates, false, "app id=1 waiting=RunContainerError",
+		},
+		"a failed start has another reason": {
+			"Always", "app id=1 waiting=RunContainerError", "app waiting=ErrImagePull", false, "app id=1 waiting=ErrImagePull",
+		},
 		"a failed pull": {
 			"Always", "app id=1 count=2 ended=3", "app waiting=ImagePullBackOff", false,
 			"app count=2 waiting=ImagePullBackOff last=3",

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // messagesMax limits the termination messages of a pod together, and each other message, in bytes (kubelet:
@@ -31,7 +32,7 @@ func normalize(pod *v1.Pod, s *v1.PodStatus) {
 		wholeSeconds(&c.LastTransitionTime)
 		c.Message = text(c.Message, messagesMax)
 	}
-	for _, list := range containerLists(s) {
+	for _, list := range model.ContainerStatuses(s) {
 		for i := range list {
 			normalizeState(&list[i].State, limit)
 			normalizeState(&list[i].LastTerminationState, limit)
@@ -39,11 +40,6 @@ func normalize(pod *v1.Pod, s *v1.PodStatus) {
 	}
 	sortByName(s.ContainerStatuses)
 	sortByName(s.EphemeralContainerStatuses)
-}
-
-// containerLists returns the statuses of init containers and sidecars, regular containers and debug containers.
-func containerLists(s *v1.PodStatus) [][]v1.ContainerStatus {
-	return [][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses}
 }
 
 func sortByName(list []v1.ContainerStatus) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -125,7 +126,7 @@ func (l *loop) store(h observation, now time.Time) {
 	maps.Copy(l.missed, missed)
 	switch {
 	case len(missed) > 0:
-		l.missedRetry = l.missedRetry.failed(now, 0, random())
+		l.missedRetry = l.missedRetry.failed(now, 0, rand.Float64())
 	case len(l.missed) == 0:
 		l.missedRetry = backoff{}
 	}

@@ -4,21 +4,21 @@ import (
 	"cmp"
 
 	v1 "k8s.io/api/core/v1"
-)
 
-func terminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
+	"github.com/podctl/podctl/runtime/model"
+)
 
 // mergePhase sets phase, reason and message. It reports whether the pod gets its terminal phase now.
 func (m *Merge) mergePhase(s *v1.PodStatus) (ends bool) {
 	old := &m.API.Status
 	phase := cmp.Or(old.Phase, v1.PodPending)
 	switch {
-	case terminal(old.Phase):
+	case model.IsOver(old):
 		// A terminal phase is final (kubelet: generateAPIPodStatus).
 		s.Phase = old.Phase
-	case terminal(s.Phase) && m.mayRun():
+	case model.IsOver(s) && m.mayRun():
 		s.Phase, s.Reason, s.Message = phase, old.Reason, old.Message
-	case terminal(s.Phase):
+	case model.IsOver(s):
 		return true
 	case s.Phase == v1.PodPending && phase == v1.PodRunning && !m.initializes(s):
 		// The records of the containers are lost (kubelet: convertToAPIContainerStatuses).
@@ -38,7 +38,7 @@ func (m *Merge) mayRun() bool {
 	if m.MayRun {
 		return true
 	}
-	for _, list := range containerLists(&m.Own) {
+	for _, list := range model.ContainerStatuses(&m.Own) {
 		for i := range list {
 			if list[i].State.Running != nil {
 				return true

@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podctl/podctl/runtime/model"
 )
 
 // life is a random life of the pod web, with random failures of the API server.
@@ -85,7 +87,7 @@ func (l *life) catchUp() {
 func (l *life) check(seen []v1.PodStatus) {
 	for i := 1; i < len(seen); i++ {
 		before, after := seen[i-1], seen[i]
-		if terminal(before.Phase) && after.Phase != before.Phase {
+		if model.IsOver(&before) && after.Phase != before.Phase {
 			l.t.Errorf("the phase goes from %s to %s", before.Phase, after.Phase)
 		}
 		if stepOf(after.Message) < stepOf(before.Message) {

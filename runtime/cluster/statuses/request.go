@@ -3,6 +3,7 @@ package statuses
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -97,7 +98,7 @@ func (l *loop) complete(r result, now time.Time) {
 		e.due(now)
 		l.fail(e, r.err)
 		if !r.woken {
-			e.retry = e.retry.failed(now, apierror.RetryAfter(r.err), random())
+			e.retry = e.retry.failed(now, apierror.RetryAfter(r.err), rand.Float64())
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"golang.org/x/time/rate"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // Settings configure the access to a server. Names and defaults of the flags are the kubelet's.
@@ -114,6 +116,6 @@ func (a *Access) warn(subject string, err error) {
 	}
 	a.warnings.Do(func() {
 		a.Log.Warn("the server of the node refuses requests: the API server did not decide about "+subject,
-			"error", errorText(err))
+			"error", apierror.Text(err))
 	})
 }

@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
@@ -36,7 +37,7 @@ func FuzzReviews(f *testing.F) {
 		if found != nil && (found.Name == "" || err != nil || !strings.Contains(string(text), "TokenReview")) {
 			t.Errorf("%+v %v", found, err)
 		}
-		if err != nil && strings.Contains(errorText(err), "the-token") {
+		if err != nil && strings.Contains(apierror.Text(err), "the-token") {
 			t.Errorf("the error has the token: %v", err)
 		}
 		allowed, err := r.Access(ctx, &authorizationv1.SubjectAccessReviewSpec{})

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
-	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // Reviews asks the API server.
@@ -94,5 +93,3 @@ func passes(err error) bool {
 	return delayed || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err) ||
 		apierrors.IsInternalError(err) || apierrors.IsTooManyRequests(err)
 }
-
-func errorText(err error) string { return apierror.Text(err) }
