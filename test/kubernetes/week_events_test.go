@@ -231,13 +231,11 @@ func (w *week) evict(t *testing.T) func() {
 func (w *week) editPod(t *testing.T) func() {
 	t.Helper()
 	if name := w.anyPod(); name != "" {
-		p := w.pods[name]
-		p.restarts++
+		p, image := w.pods[name], webImage
 		if p.image == webImage {
-			p.image = newWebImage
-		} else {
-			p.image = webImage
+			image = newWebImage
 		}
+		p.setImage(image)
 		app := []object{{"name": "app", "image": p.image}}
 		w.request(t, http.MethodPatch, podsPath+"/"+name, strategic, object{"spec": object{"containers": app}})
 	}
@@ -304,9 +302,8 @@ func (w *week) localPod(t *testing.T, name string) string {
 	}
 	if before := w.local[name]; before == nil {
 		w.local[name] = &weekPod{weekKind: k, image: image, applied: time.Now(), earlier: w.removed[name]}
-	} else if before.image != image {
-		before.image = image
-		before.restarts++
+	} else {
+		before.setImage(image)
 	}
 	return w.json(t, k.document("week", name, image))
 }

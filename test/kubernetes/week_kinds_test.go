@@ -110,3 +110,11 @@ type weekPod struct {
 	applied time.Time
 	earlier int32
 }
+
+// setImage expects another image. A container with the old one is replaced, which counts as a restart.
+func (p *weekPod) setImage(image string) {
+	if p.image != image {
+		p.image = image
+		p.restarts++
+	}
+}

@@ -90,6 +90,7 @@ func (w *week) restore(t *testing.T) {
 		case p.DeletionTimestamp != nil || at < 0 || p.Namespace != "week" || p.Annotations[v1.MirrorPodAnnotationKey] != "":
 		case before[p.Name] != nil:
 			w.pods[p.Name] = before[p.Name]
+			w.pods[p.Name].setImage(p.Spec.Containers[0].Image)
 		default:
 			w.pods[p.Name] = &weekPod{weekKind: kinds[at], image: p.Spec.Containers[0].Image, restarts: 1000, restored: true}
 		}
