@@ -79,14 +79,20 @@ func (l *layout) startAndResize(proof *proof, sandbox []string) {
 	l.startContainers(proof, sandbox)
 	resized := l.resizeContainers()
 	if !grows {
-		l.resizePod(resized)
+		l.resizePod(l.afterStops(resized))
 	}
 }
 
-func (l *layout) resizePod(waits []string) {
+// afterStops waits for steps, and until all stops have ended: what a stopping container uses does not count against a
+// new limit (kubelet: SyncPod, steps 3 and 8).
+func (l *layout) afterStops(steps ...[]string) Needs {
+	return after(steps...).with(Edge{Until: Exited}, l.steps.of(StopContainer))
+}
+
+func (l *layout) resizePod(waits Needs) {
 	if l.updatePod || len(l.updates) > 0 {
 		l.steps.add(Step{
-			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, Needs: after(waits),
+			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, Needs: waits,
 			Reason: model.Resized, Message: "the pod's resources changed",
 		})
 	}
@@ -105,7 +111,7 @@ func (l *layout) resizeContainers() []string {
 			ID:            "update-" + u.ref.Name,
 			Kind:          UpdateContainer,
 			OnFailure:     Continue,
-			Needs:         after(l.steps.of(UpdatePod), ids),
+			Needs:         l.afterStops(l.steps.of(UpdatePod), ids),
 			Container:     u.ref.Name,
 			ContainerType: u.ref.Type,
 			ContainerID:   u.container.ID,

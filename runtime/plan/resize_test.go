@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -262,6 +263,23 @@ func TestPodGrowsBeforeItsContainers(t *testing.T) {
 		edited(t, w, modeltest.Pod(fmt.Sprintf(spec, c.after[0], c.after[1])))
 		if diff := cmp.Diff(c.want, lines(makePlan(w))); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+}
+
+// TestResizeWaitsForStops checks that a pod and its containers shrink after a container with the old resources has
+// stopped.
+func TestResizeWaitsForStops(t *testing.T) {
+	spec := "  containers: [{name: a, image: i:1, resources: {limits: {memory: %[1]dGi}}, resizePolicy: [{resourceName: memory, " +
+		"restartPolicy: RestartContainer}]}, {name: b, image: i:1, resources: {limits: {memory: %[1]dGi}}}]\n"
+	w := web(t, fmt.Sprintf(spec, 2), "a=Running b=Running")
+	w.Memory.Actuated = actuatedOf(w)
+	edited(t, w, modeltest.Pod(fmt.Sprintf(spec, 1)))
+	p := makePlan(w)
+	for _, id := range []string{"resize-pod", "update-b"} {
+		i := slices.IndexFunc(p.Steps, func(s Step) bool { return s.ID == id })
+		if i < 0 || !p.Steps[i].Needs.AwaitsExit("stop-a-0-of-s0") {
+			t.Errorf("%s does not wait until a has stopped: %q", id, lines(p))
 		}
 	}
 }
