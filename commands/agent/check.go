@@ -45,7 +45,11 @@ func (o *agentOptions) check() (err error) {
 	if err = o.limits.check(); err != nil {
 		return err
 	}
-	o.admission.Enforce, o.Resources = o.limits.enforces(), &o.admission.Settings
+	inCluster := o.Cluster != nil
+	o.admission.Enforce = o.limits.enforces(inCluster)
+	if inCluster || o.admission.Enforce {
+		o.Resources = &o.admission.Settings
+	}
 	switch {
 	case o.StopAtEnd && o.ShutdownGrace <= 0:
 		return exit.Usagef("--stop-pods needs a --shutdown-grace greater than 0")

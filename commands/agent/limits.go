@@ -65,24 +65,26 @@ func (o *housekeepingOptions) check() (logfile.Limits, error) {
 type limitOptions struct {
 	// pids is the maximum number of tasks of a pod; -1 for no limit.
 	pids int64
-	// enforce is the value of --enforce-node-allocatable: pods or none.
+	// enforce is the value of --enforce-node-allocatable: pods, none, or nothing for the default.
 	enforce []string
 }
 
 func (o *limitOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.pids, config.PodPIDsFlag, -1, "Maximum number of processes and threads of a pod (-1: no limit)")
-	f.StringSliceVar(&o.enforce, enforceFlag, []string{enforcePods},
-		"pods: limit all pods together to the resources that --system-reserved leaves; none: do not")
+	f.StringSliceVar(&o.enforce, enforceFlag, nil, "pods: limit all pods together to the resources that --system-reserved "+
+		"leaves; none: do not (default pods as a node of a cluster, otherwise none)")
 }
 
 // enforceFlag is the name of a flag, and the others are its values.
 const enforceFlag, enforcePods, enforceNone = "enforce-node-allocatable", "pods", "none"
 
 // enforces reports whether all pods together are limited.
-func (o *limitOptions) enforces() bool { return slices.Equal(o.enforce, []string{enforcePods}) }
+func (o *limitOptions) enforces(inCluster bool) bool {
+	return slices.Equal(o.enforce, []string{enforcePods}) || o.enforce == nil && inCluster
+}
 
 func (o *limitOptions) check() error {
-	if !o.enforces() && !slices.Equal(o.enforce, []string{enforceNone}) {
+	if o.enforce != nil && !o.enforces(false) && !slices.Equal(o.enforce, []string{enforceNone}) {
 		return exit.Usagef("--%s %s: must be %s or %s",
 			enforceFlag, strings.Join(o.enforce, ","), enforcePods, enforceNone)
 	}

@@ -42,7 +42,7 @@ func TestEvictionFlags(t *testing.T) {
 // TestLimitFlags checks that invalid limits of pods are errors that name the flag.
 func TestLimitFlags(t *testing.T) {
 	for args, want := range map[string]string{
-		"": "", "--pod-max-pids=-1": "", "--pod-max-pids=100": "",
+		"": "in a cluster", "--pod-max-pids=-1": "in a cluster", "--pod-max-pids=100": "in a cluster",
 		"--enforce-node-allocatable=none": "off", "--enforce-node-allocatable=pods": "",
 		"--enforce-node-allocatable=":                     "--enforce-node-allocatable : must be pods or none",
 		"--enforce-node-allocatable=pods,system-reserved": "--enforce-node-allocatable pods,system-reserved: must be pods or none",
@@ -57,8 +57,10 @@ func TestLimitFlags(t *testing.T) {
 		got := ""
 		if err := o.check(); err != nil {
 			got = err.Error()
-		} else if !o.enforces() {
+		} else if !o.enforces(true) {
 			got = "off"
+		} else if !o.enforces(false) {
+			got = "in a cluster"
 		}
 		if got != want {
 			t.Errorf("%q: %s, want %s", args, got, want)

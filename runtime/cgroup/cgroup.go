@@ -28,10 +28,8 @@ func (t *tree) ensure(name string, r Resources) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	for _, tier := range above(name) {
-		if err := t.ensureTier(tier); err != nil {
-			return err
-		}
+	if err := t.ensureTiers(above(name)); err != nil {
+		return err
 	}
 	existed := t.exists(name)
 	err := t.set(name, t.translate(r))

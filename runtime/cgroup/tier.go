@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/opencontainers/cgroups"
 )
@@ -75,25 +76,43 @@ func (t *tree) tierResources(kind tier, cpus int) *cgroups.Resources {
 	return r
 }
 
-func (t *tree) limit(name string, tiers []string, r Resources) error {
-	for _, tier := range above(name) {
-		if err := t.ensureTier(tier); err != nil {
-			return err
-		}
-	}
-	if err := t.set(name, t.topResources(r)); err != nil {
-		return err
-	}
-	for _, tier := range tiers {
-		if err := t.ensureTier(tier); err != nil {
+// oneTier lets one goroutine at a time examine a tier and set it, so that a pod does not replace the weight that Limit
+// has set.
+var oneTier sync.Mutex //nolint:gochecknoglobals // What it guards is one for the process.
+
+func (t *tree) ensureTiers(names []string) error {
+	oneTier.Lock()
+	defer oneTier.Unlock()
+	for _, name := range names {
+		if err := t.ensureTier(name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// topResources converts limits like translate, but removes no limit that an administrator may have set.
+func (t *tree) limit(name string, tiers []string, r Resources) error {
+	if err := t.ensureTiers(above(name)); err != nil {
+		return err
+	}
+	oneTier.Lock()
+	err := t.set(name, t.topResources(r))
+	oneTier.Unlock()
+	if err == nil {
+		err = t.ensureTiers(tiers)
+	}
+	for _, tier := range tiers {
+		t.reweigh(tier) // A pod may have been created in it meanwhile.
+	}
+	return err
+}
+
+// topResources converts limits like translate, but removes no limit that an administrator may have set, and needs no
+// controller for processes.
 func (t *tree) topResources(r Resources) *cgroups.Resources {
+	if !t.has("pids") {
+		r.Pids = nil
+	}
 	out := t.translate(r)
 	if out.CpuQuota == noLimit {
 		out.CpuQuota = 0

@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,22 +31,41 @@ func kubelets() map[string]string {
 	}
 }
 
-// FindKubelet looks for a kubelet that uses a runtime. proc is /proc, or another directory in tests.
-func FindKubelet(proc, endpoint string) (Kubelet, bool) {
+// kubeletsIn returns the processes with the name of such a program, and their default runtime. proc is /proc, or another
+// directory in tests.
+func kubeletsIn(proc string) iter.Seq[Kubelet] {
 	known := kubelets()
-	for _, entry := range namesIn(proc) {
-		pid, err := strconv.Atoi(entry)
-		if err != nil {
-			continue
+	return func(yield func(Kubelet) bool) {
+		for _, entry := range namesIn(proc) {
+			pid, err := strconv.Atoi(entry)
+			if err != nil {
+				continue
+			}
+			name := commandName(filepath.Join(proc, entry, "comm"))
+			if standard, is := known[name]; is && !yield(Kubelet{name, pid, standard}) {
+				return
+			}
 		}
-		name := commandName(filepath.Join(proc, entry, "comm"))
-		standard, is := known[name]
-		if !is {
-			continue
+	}
+}
+
+// FindKubelet looks for a kubelet that uses a runtime. proc is /proc.
+func FindKubelet(proc, endpoint string) (Kubelet, bool) {
+	for k := range kubeletsIn(proc) {
+		args := strings.Split(string(contents(filepath.Join(proc, strconv.Itoa(k.PID), "cmdline"))), "\x00")
+		if k.Endpoint = kubeletEndpoint(args, k.Endpoint); sameSocket(k.Endpoint, endpoint) {
+			return k, true
 		}
-		args := strings.Split(string(contents(filepath.Join(proc, entry, "cmdline"))), "\x00")
-		if used := kubeletEndpoint(args, standard); sameSocket(used, endpoint) {
-			return Kubelet{Process: name, PID: pid, Endpoint: used}, true
+	}
+	return Kubelet{}, false
+}
+
+// KubeletOfCgroups returns a kubelet that has the cgroups of this process, with any runtime. Its Endpoint is the default
+// of its program. proc is /proc.
+func KubeletOfCgroups(proc string) (Kubelet, bool) {
+	for k := range kubeletsIn(proc) {
+		if dir := filepath.Join(proc, strconv.Itoa(k.PID)); isTrusted(dir) && shares(proc, dir, "cgroup") {
+			return k, true
 		}
 	}
 	return Kubelet{}, false
@@ -54,28 +74,32 @@ func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 // OwnKubelet returns the only kubelet that runs as a process of its own, with the name of its parent if that is not
 // init. Processes of other users cannot claim to be a kubelet, and those in containers have other files. proc is /proc.
 func OwnKubelet(proc string) (pid int, parent string, found bool) {
-	ours, _ := os.Readlink(filepath.Join(proc, "self/ns/mnt"))
-	for _, entry := range namesIn(proc) {
-		number, err := strconv.Atoi(entry)
-		dir := filepath.Join(proc, entry)
-		if err != nil || commandName(filepath.Join(dir, "comm")) != "kubelet" || !isTrusted(dir) {
-			continue
-		}
-		if theirs, err := os.Readlink(filepath.Join(dir, "ns/mnt")); err != nil || theirs != ours {
+	for k := range kubeletsIn(proc) {
+		dir := filepath.Join(proc, strconv.Itoa(k.PID))
+		if k.Process != "kubelet" || !isTrusted(dir) || !shares(proc, dir, "mnt") {
 			continue
 		}
 		if found {
 			return 0, "", false
 		}
-		pid, parent, found = number, parentOf(proc, dir), true
+		pid, parent, found = k.PID, parentOf(proc, dir), true
 	}
 	return pid, parent, found
 }
 
-// isTrusted reports whether a process belongs to root or to the user of this one.
+// shares reports whether a process is in the same namespace as this one.
+func shares(proc, dir, namespace string) bool {
+	ours, err := os.Readlink(filepath.Join(proc, "self/ns", namespace))
+	theirs, theirErr := os.Readlink(filepath.Join(dir, "ns", namespace))
+	return err == nil && theirErr == nil && ours == theirs
+}
+
+// isTrusted reports whether a process belongs to root or to the user of this one. Any user can start a setuid program,
+// under any name.
 func isTrusted(dir string) bool {
-	var info unix.Stat_t
-	return unix.Stat(dir, &info) == nil && (info.Uid == 0 || int(info.Uid) == os.Geteuid())
+	var process, program unix.Stat_t
+	return unix.Stat(dir, &process) == nil && (process.Uid == 0 || int(process.Uid) == os.Geteuid()) &&
+		unix.Stat(filepath.Join(dir, "exe"), &program) == nil && program.Mode&unix.S_ISUID == 0
 }
 
 // parentOf returns the name of the parent of a process, or nothing if that is init.

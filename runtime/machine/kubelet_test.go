@@ -61,7 +61,8 @@ func TestFindKubelet(t *testing.T) {
 	}
 }
 
-// TestOwnKubelet finds the kubelet of this mount namespace, but none in a container and none of several.
+// TestOwnKubelet finds the kubelet of this mount namespace, but none in a container, none of several, and no other
+// program under its name.
 func TestOwnKubelet(t *testing.T) {
 	proc := t.TempDir()
 	process := func(pid, comm, namespace, parent string) {
@@ -70,7 +71,9 @@ func TestOwnKubelet(t *testing.T) {
 			os.MkdirAll(filepath.Join(dir, "ns"), 0o700),
 			os.WriteFile(filepath.Join(dir, "comm"), []byte(comm+"\n"), 0o600),
 			os.WriteFile(filepath.Join(dir, "status"), []byte("Name:\tx\nPPid:\t"+parent+"\n"), 0o600),
+			os.WriteFile(filepath.Join(dir, "exe"), nil, 0o700), //nolint:gosec // It is a program.
 			os.Symlink("mnt:["+namespace+"]", filepath.Join(dir, "ns/mnt")),
+			os.Symlink("cgroup:["+namespace+"]", filepath.Join(dir, "ns/cgroup")),
 		); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +84,20 @@ func TestOwnKubelet(t *testing.T) {
 	if pid, _, found := OwnKubelet(proc); found {
 		t.Errorf("found %d in a container", pid)
 	}
+	if k, found := KubeletOfCgroups(proc); !found || k.Process != "k0s" {
+		t.Errorf("found %+v with the same cgroups: %t", k, found)
+	}
 	process("9", "kubelet", "1", "7")
+	setMode := func(mode os.FileMode) {
+		if err := os.Chmod(filepath.Join(proc, "9", "exe"), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setMode(0o700 | os.ModeSetuid)
+	if pid, _, found := OwnKubelet(proc); found {
+		t.Errorf("found %d, which any user can start", pid)
+	}
+	setMode(0o700)
 	if pid, parent, found := OwnKubelet(proc); !found || pid != 9 || parent != "k0s" {
 		t.Errorf("found %d of %q: %t", pid, parent, found)
 	}

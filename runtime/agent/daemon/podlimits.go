@@ -24,20 +24,20 @@ import (
 // failure, they are set again after limitRetry.
 const limitPeriod, limitRetry = time.Minute, 10 * time.Second
 
-// podLimiter sets the limits of all pods together when the agent starts, and when the resources of the machine have
-// changed (kubelet: enforceNodeAllocatableCgroups).
+// podLimiter sets the limits of all pods together when the agent starts, and if their cgroup is missing or the facts of
+// the machine have changed (kubelet: enforceNodeAllocatableCgroups).
 type podLimiter struct {
-	// facts returns the facts of the machine with the cgroup driver of the runtime. kubelet returns an error if a
-	// kubelet uses the same runtime: the cgroups are then those of the kubelet.
+	// facts returns the facts of the machine with the cgroup driver of the runtime. kubelet returns a kubelet that has
+	// the same cgroups.
 	facts   func(context.Context) (criconfig.Node, error)
-	kubelet func() error
+	kubelet func() (machine.Kubelet, bool)
 	limits  func(criconfig.Node) (v1.ResourceList, error)
 	exists  func(name string) bool
 	set     func(name string, tiers []string, r cgroup.Resources) error
 	record  func(kind, reason, message string)
 	log     *slog.Logger
 
-	// done are the limits that were set last, and failure is the text of the last error.
+	// done are the limits that were set last, and failure identifies the last error.
 	done    limitsOf
 	failure string
 }
@@ -55,7 +55,7 @@ func newPodLimiter(d *daemon) *podLimiter {
 			_, err := host.RuntimeFacts(ctx)
 			return host.Node(), err
 		},
-		kubelet: host.CheckKubelet,
+		kubelet: func() (machine.Kubelet, bool) { return machine.KubeletOfCgroups("/proc") },
 		limits:  func(node criconfig.Node) (v1.ResourceList, error) { return limitsOfPods(d.Resources, node) },
 		exists:  cgroup.Machine{}.Exists, set: cgroup.Machine{}.Limit,
 		record: func(string, string, string) {}, log: d.Log,
@@ -80,9 +80,13 @@ func limitsOfPods(settings *admission.Settings, node criconfig.Node) (v1.Resourc
 	return settings.Limits(capacity)
 }
 
-// allPods returns a function that returns the cgroup of all pods and the limit of its memory, zero if unknown.
+// allPods returns a function that returns the cgroup of all pods and the limit of its memory, zero if it is unknown or
+// pods of a kubelet use that cgroup too.
 func allPods(settings *admission.Settings, host *observe.Host) func() (name string, memory int64) {
 	return func() (name string, memory int64) {
+		if _, found := machine.KubeletOfCgroups("/proc"); found {
+			return "", 0
+		}
 		node := host.Node()
 		limits, err := settings.Limits(v1.ResourceList{v1.ResourceMemory: *node.Allocatable.Memory()})
 		if err != nil {
@@ -108,17 +112,18 @@ func (l *podLimiter) run(ctx context.Context) {
 	}
 }
 
-// errKubeletLimits is the result while a kubelet uses the same runtime.
-var errKubeletLimits = errors.New("a kubelet uses the same runtime, so it sets them")
+// waitError is the reason why the limits are not set yet. It leads to no event.
+type waitError struct{ error }
 
 // update sets the limits, unless they are as they were set last.
 func (l *podLimiter) update(ctx context.Context) error {
 	node, err := l.facts(ctx)
 	if err != nil {
-		return err
+		return waitError{err}
 	}
-	if l.kubelet() != nil {
-		return errKubeletLimits
+	if k, found := l.kubelet(); found {
+		l.done = limitsOf{} // The kubelet may change them.
+		return waitError{fmt.Errorf("%s (process %d) has the same cgroups, and sets their limits", k.Process, k.PID)}
 	}
 	allowed, err := l.limits(node)
 	if err != nil {
@@ -138,15 +143,18 @@ func (l *podLimiter) update(ctx context.Context) error {
 	return nil
 }
 
-// report logs a failure once.
+// report logs a failure once, and again after another one.
 func (l *podLimiter) report(ctx context.Context, err error) {
-	text := err.Error()
-	if ctx.Err() != nil || text == l.failure {
+	failure := err.Error()
+	if errors.As(err, new(*cgroup.InUseError)) {
+		failure = "in use" // The text has the usage, which changes.
+	}
+	if ctx.Err() != nil || failure == l.failure {
 		return
 	}
-	l.failure = text
-	l.log.Warn("the limits of all pods together are not set", "error", text)
-	if !errors.Is(err, errKubeletLimits) {
+	l.failure = failure
+	l.log.Warn("the limits of all pods together are not set", "error", err.Error())
+	if !errors.As(err, new(waitError)) {
 		l.record(v1.EventTypeWarning, "FailedNodeAllocatableEnforcement",
 			fmt.Sprintf("Failed to update Node Allocatable Limits: %v", err))
 	}

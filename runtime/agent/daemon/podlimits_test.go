@@ -19,6 +19,7 @@ import (
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 )
 
@@ -31,8 +32,11 @@ type limited struct {
 	node     criconfig.Node
 	settings admission.Settings
 	missing  bool
-	// down, kubelet and full are errors of the runtime, of the check for a kubelet, and of the cgroup.
-	down, kubelet, full error
+	// down is an error of the runtime, and full that of the cgroup, which uses more memory each time.
+	down error
+	full *cgroup.InUseError
+	// kubelet is set if a kubelet has the same cgroups.
+	kubelet bool
 	// done lists the limits and events.
 	done []string
 	text bytes.Buffer
@@ -46,10 +50,10 @@ func newLimited(memory string) *limited {
 			defer m.mu.Unlock()
 			return m.node, m.down
 		},
-		kubelet: func() error {
+		kubelet: func() (machine.Kubelet, bool) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			return m.kubelet
+			return machine.Kubelet{Process: "kubelet", PID: 7}, m.kubelet
 		},
 		limits: func(n criconfig.Node) (v1.ResourceList, error) { return m.settings.Limits(n.Allocatable) },
 		exists: func(string) bool {
@@ -60,10 +64,13 @@ func newLimited(memory string) *limited {
 		set: func(name string, tiers []string, r cgroup.Resources) error {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if m.full == nil {
-				m.done = append(m.done, fmt.Sprintf("%s+%d=%d", name, len(tiers), *r.Memory))
+			if m.full != nil {
+				m.full.Used += 1 << 20
+				used := *m.full
+				return &used
 			}
-			return m.full
+			m.done = append(m.done, fmt.Sprintf("%s+%d=%d", name, len(tiers), *r.Memory))
+			return nil
 		},
 		record: func(_, reason, _ string) { m.done = append(m.done, reason) },
 		log:    slog.New(slog.NewTextHandler(&m.text, nil)),
@@ -112,12 +119,15 @@ func TestPodLimiter(t *testing.T) {
 		"the runtime answers later": {
 			func(m *limited) { m.down = errors.New("down") },
 			func(m *limited) { m.down = nil },
-			[]string{failed, "/kubepods+2=1000", enforced},
+			[]string{"/kubepods+2=1000", enforced},
 		},
-		"a kubelet": {func(m *limited) { m.kubelet = errors.New("kubelet") }, nil, nil},
+		"a kubelet": {func(m *limited) { m.kubelet = true }, nil, nil},
+		"a kubelet for some time": {
+			nil, func(m *limited) { m.kubelet = true }, []string{"/kubepods+2=1000", enforced},
+		},
 		"a kubelet, and then none": {
-			func(m *limited) { m.kubelet = errors.New("kubelet") },
-			func(m *limited) { m.kubelet = nil },
+			func(m *limited) { m.kubelet = true },
+			func(m *limited) { m.kubelet = false },
 			[]string{"/kubepods+2=1000", enforced},
 		},
 		"too much is used": {
