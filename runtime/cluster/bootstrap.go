@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -16,7 +17,8 @@ import (
 
 // load returns the configuration of the kubeconfig. With a file for the bootstrap, a kubeconfig without a valid client
 // certificate is replaced by one that names the certificate of the node, which need not exist yet (kubelet:
-// bootstrap.LoadClientConfig). rotates reports whether podctl replaces the certificate.
+// bootstrap.LoadClientConfig). rotates reports whether podctl replaces the certificate. A node that was registered also
+// starts without the file, because kubeadm removes it after the registration. A kubelet ends.
 func (s *Settings) load() (config *rest.Config, rotates bool, err error) {
 	now, err := readKubeconfig(s.Kubeconfig)
 	switch {
@@ -27,9 +29,13 @@ func (s *Settings) load() (config *rest.Config, rotates bool, err error) {
 	case err == nil && hasCertificate(now.config) && checkCertificate(now.config, s.Now()) == nil:
 		return now.config, true, nil
 	}
-	first, err := readKubeconfig(s.Bootstrap)
-	if err != nil {
-		return nil, false, err
+	first, missing := readKubeconfig(s.Bootstrap)
+	switch {
+	case s.Joined && err == nil && errors.Is(missing, fs.ErrNotExist):
+		s.Log.Warn("the node has no connection to the API server until there is a new bootstrap kubeconfig", "error", missing.Error())
+		return now.config, true, nil
+	case missing != nil:
+		return nil, false, missing
 	}
 	config = rest.AnonymousClientConfig(first.config)
 	config.CertFile = filepath.Join(s.Dir, certificates.CurrentClient)

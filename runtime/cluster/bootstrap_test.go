@@ -78,6 +78,22 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
+// TestRemovedBootstrap checks that a node that was registered starts without its bootstrap kubeconfig, and another one
+// does not.
+func TestRemovedBootstrap(t *testing.T) {
+	expired, key := certificate(t, now.Add(-time.Minute))
+	for _, joined := range []bool{true, false} {
+		c, err := Connect(Settings{
+			Kubeconfig: kubeconfigOf(t, "https://old:1", "client-certificate: "+expired+", client-key: "+key),
+			Bootstrap:  filepath.Join(t.TempDir(), "absent"), Joined: joined, Node: "n", Dir: t.TempDir(),
+			Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		})
+		if started := err == nil && c.Config.Host == "https://old:1"; started != joined {
+			t.Errorf("registered %t: %v", joined, err)
+		}
+	}
+}
+
 // plane is an API server with TLS that signs client certificates.
 type plane struct {
 	*apitest.Cluster
