@@ -149,7 +149,7 @@ func (f *Files) Unused(path string) bool {
 		config, isSet := k.value("config")
 		return isSet && productOf(path) == productOf(file) && strings.TrimSuffix(path, ".d") != config.word
 	}
-	return file == "" && strings.HasPrefix(path, "/var/lib/kubelet/config") && startsKubelet(f.command)
+	return strings.HasPrefix(path, "/var/lib/kubelet/config") && (file != "" || startsKubelet(f.command))
 }
 
 // startsKubelet reports whether a command of a unit starts a kubelet itself.

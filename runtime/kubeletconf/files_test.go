@@ -318,6 +318,7 @@ func TestUnused(t *testing.T) {
 	}{
 		{"kubelet.service", "[Service]\nExecStart=/kubelet --config=/etc/k.yaml\n", "/var/lib/kubelet/config.yaml", true},
 		{"kubelet.service", "[Service]\nExecStart=/bin/sh -c x\n", "/var/lib/kubelet/config.yaml", false},
+		{"k3s.service", "[Service]\nExecStart=/k3s server\n", "/var/lib/kubelet/config.yaml", true},
 		{"kubelet.service", "[Service]\nExecStart=/kubelet\n", "/etc/rancher/k3s/config.yaml", false},
 		{"k3s.service", "[Service]\nExecStart=/k3s server -c /c\n", "/etc/rancher/k3s/config.yaml", true},
 		{"k3s.service", "[Service]\nExecStart=/k3s server -c /c\n", "/etc/rancher/rke2/config.yaml", false},

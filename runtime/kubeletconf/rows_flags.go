@@ -18,7 +18,7 @@ func flagRows() []Row {
 			"For `external`, set the taint node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule."),
 		refused("", "image-credential-provider-bin-dir", Text, provider),
 		refused("", "image-credential-provider-config", Text, provider),
-		without("", "runtime-cgroups", Text, "podctl does not measure the runtime."),
+		without("", "runtime-cgroups", Text, "podctl finds the cgroup of the runtime itself."),
 		without("", "exit-on-lock-contention", Boolean, lock, "false"),
 		without("", "lock-file", Text, lock),
 		without("", "minimum-container-ttl-duration", Duration, "podctl has no minimum age for ended containers."),
