@@ -14,12 +14,8 @@ import (
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
-	"github.com/podctl/podctl/runtime/agent/eviction"
-	"github.com/podctl/podctl/runtime/agent/housekeeping"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/devices"
-	"github.com/podctl/podctl/runtime/logfile"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // ClusterSettings make the machine a node of a cluster.
@@ -83,8 +79,9 @@ type ServerSettings struct {
 	SystemLogs bool
 }
 
-// Join connects to a cluster. It checks the settings and opens the port of the node's server, but makes no request.
-type Join func(ctx context.Context, s *ClusterSettings, m *Member) (Cluster, error)
+// Join connects to the cluster in the settings of a member. It checks them and opens the port of the node's server, but
+// makes no request.
+type Join func(ctx context.Context, m *Member) (Cluster, error)
 
 // Leaving are the settings of a machine that leaves its cluster.
 type Leaving struct {
@@ -119,24 +116,11 @@ type Leave func(ctx context.Context, s *Leaving) error
 
 // Member is the machine that joins a cluster.
 type Member struct {
+	// Settings are those of the daemon.
+	Settings
 	Engine *runtime.Engine
-	Layout state.Layout
 	// Devices are the devices of the machine.
 	Devices *devices.Manager
-	// Eviction has the thresholds of the agent.
-	Eviction eviction.Config
-	// Logs, Images, Pulls and Listen are those of the daemon's settings.
-	Logs   logfile.Limits
-	Images housekeeping.Thresholds
-	Pulls  int
-	Listen *Address
-	// Sources are the paths and URLs of the other sources.
-	Sources []string
-	// AllowKubelet is set if a kubelet may use the same runtime.
-	AllowKubelet bool
-	Version      string
-	Now          func() time.Time
-	Log          *slog.Logger
 }
 
 // Cluster makes an agent a node of a cluster.
@@ -181,15 +165,7 @@ func (d *daemon) join(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	m := &Member{
-		Engine: d.engine, Layout: d.Layout, Devices: d.devices, Eviction: d.Eviction, Version: d.Version,
-		AllowKubelet: d.AllowKubelet, Now: d.Now, Log: d.Log,
-		Logs: d.Logs, Images: d.Images, Pulls: d.Pulls, Listen: d.Listen,
-	}
-	for _, s := range d.Sources {
-		m.Sources = append(m.Sources, s.Name())
-	}
-	d.cluster, err = d.Join(ctx, d.Cluster, m)
+	d.cluster, err = d.Join(ctx, &Member{Settings: d.Settings, Engine: d.engine, Devices: d.devices})
 	return err
 }
 

@@ -32,7 +32,7 @@ func TestPublishedPorts(t *testing.T) {
 		joined := false
 		d := &daemon{Settings: Settings{
 			Objects: store, Log: slog.New(slog.DiscardHandler), Cluster: &ClusterSettings{Server: ServerSettings{Port: port}},
-			Join: func(_ context.Context, _ *ClusterSettings, _ *Member) (Cluster, error) {
+			Join: func(context.Context, *Member) (Cluster, error) {
 				joined = true
 				return nil, nil
 			},

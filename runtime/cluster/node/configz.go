@@ -54,7 +54,8 @@ func (n *node) configuration(ctx context.Context) *kubeletconfig.KubeletConfigur
 	for name, q := range n.Resources.Reserved {
 		c.SystemReserved[string(name)] = q.String()
 	}
-	for _, path := range n.member.Sources {
+	for _, source := range n.member.Sources {
+		path := source.Name()
 		if info, err := os.Stat(path); filepath.IsAbs(path) && err == nil && info.IsDir() {
 			c.StaticPodPath = path
 			break

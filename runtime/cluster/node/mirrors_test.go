@@ -48,7 +48,7 @@ func newMirrorNode(t *testing.T, stored ...*v1.Pod) *node {
 		ClusterSettings: &daemon.ClusterSettings{
 			NodeName: "n1", MirrorPods: true, NodeIPs: []netip.Addr{netip.MustParseAddr("192.0.2.7")},
 		},
-		member: &daemon.Member{Now: time.Now, Log: log, Engine: &runtime.Engine{}},
+		member: &daemon.Member{Settings: daemon.Settings{Now: time.Now, Log: log}, Engine: &runtime.Engine{}},
 		client: &cluster.Client{Client: client}, guard: guard.New(guard.Settings{Node: "n1"}),
 	}
 	n.source = pods.New(pods.Settings{

@@ -65,25 +65,26 @@ type node struct {
 
 // Join connects a machine to a cluster. It checks the settings and the kubeconfig, stores the identity of the node, and
 // opens the port of its server, but makes no request.
-func Join(ctx context.Context, s *daemon.ClusterSettings, m *daemon.Member) (daemon.Cluster, error) {
-	complete := *s
-	if err := completeSettings(&complete); err != nil {
+func Join(ctx context.Context, m *daemon.Member) (daemon.Cluster, error) {
+	s := *m.Cluster
+	if err := completeSettings(&s); err != nil {
 		return nil, err
 	}
-	registered, err := membership.ReadFor(m.Layout.Root, complete.NodeName)
+	m.Cluster = &s
+	registered, err := membership.ReadFor(m.Layout.Root, s.NodeName)
 	if err != nil {
 		return nil, err
 	}
 	client, err := cluster.Connect(cluster.Settings{
 		Kubeconfig: s.Kubeconfig, Bootstrap: s.Bootstrap, Rotate: s.RotateCertificates,
-		Node: complete.NodeName, Dir: kubeletapi.CertificateDir(m.Layout.Root), Joined: registered != nil,
+		Node: s.NodeName, Dir: kubeletapi.CertificateDir(m.Layout.Root), Joined: registered != nil,
 		UserAgent: "podctl-node/" + m.Version, Now: m.Now, Log: m.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
 	n := &node{
-		ClusterSettings: &complete, member: m, records: records{m.Layout, m.Log}, client: client,
+		ClusterSettings: m.Cluster, member: m, records: records{m.Layout, m.Log}, client: client,
 		registered: make(chan struct{}),
 	}
 	n.startSource = sync.OnceFunc(func() { close(n.registered) })

@@ -105,9 +105,9 @@ func TestListen(t *testing.T) {
 	} {
 		n := &node{
 			ClusterSettings: &daemon.ClusterSettings{NodeName: "n", Server: c.server}, client: &cluster.Client{},
-			member: &daemon.Member{
+			member: &daemon.Member{Settings: daemon.Settings{
 				Layout: state.Layout{Root: filepath.Join(t.TempDir(), "state")}, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-			},
+			}},
 		}
 		if err = n.member.Layout.Prepare(); err != nil {
 			t.Fatal(err)
@@ -189,7 +189,7 @@ func TestClusterDNS(t *testing.T) {
 			NodeName: "n", Resources: &admission.Settings{}, ClusterDomain: "d.local",
 			ClusterDNS: []netip.Addr{netip.MustParseAddr("10.0.0.10"), netip.MustParseAddr("fd00::a")},
 		},
-		member: &daemon.Member{Layout: layout, Engine: &runtime.Engine{Client: client, Host: host}},
+		member: &daemon.Member{Settings: daemon.Settings{Layout: layout}, Engine: &runtime.Engine{Client: client, Host: host}},
 	}
 	if err := n.writeIdentity(); err != nil {
 		t.Fatal(err)
@@ -222,8 +222,11 @@ func TestOwnConfiguration(t *testing.T) {
 			Server: daemon.ServerSettings{Port: 10350, RotateCertificates: true, CertFile: "/c", KeyFile: "/k"},
 		},
 		member: &daemon.Member{
-			Layout: layout, Engine: &runtime.Engine{Client: client, Host: host}, Listen: &daemon.Address{Port: "10248"},
-			Logs: logfile.Limits{Size: 1 << 20, Files: 3}, Images: housekeeping.Thresholds{High: 70, Low: 60}, Pulls: 6,
+			Settings: daemon.Settings{
+				Layout: layout, Listen: &daemon.Address{Port: "10248"},
+				Logs: logfile.Limits{Size: 1 << 20, Files: 3}, Images: housekeeping.Thresholds{High: 70, Low: 60}, Pulls: 6,
+			},
+			Engine: &runtime.Engine{Client: client, Host: host},
 		},
 	}
 	c := n.configuration(t.Context())

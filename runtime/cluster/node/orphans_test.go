@@ -128,7 +128,7 @@ func inOrphanage(t *testing.T, answer func(w http.ResponseWriter, r *http.Reques
 		log := slog.New(slog.NewTextHandler(&o.log, nil))
 		n := &node{
 			ClusterSettings: &daemon.ClusterSettings{NodeName: "n1"}, client: &cluster.Client{Client: client},
-			member: &daemon.Member{Now: time.Now, Log: log, Layout: layout},
+			member: &daemon.Member{Settings: daemon.Settings{Now: time.Now, Log: log, Layout: layout}},
 			guard: guard.New(guard.Settings{
 				Client: client.Core, Health: func() cluster.State { return cluster.State{} }, Node: "n1", StateDir: dir, Log: log,
 			}),

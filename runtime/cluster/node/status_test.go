@@ -53,7 +53,7 @@ func TestDescribe(t *testing.T) {
 	}
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{NodeName: "n"},
-		member:          &daemon.Member{Layout: layout},
+		member:          &daemon.Member{Settings: daemon.Settings{Layout: layout}},
 		client:          client,
 		guard:           guard.New(guard.Settings{Node: "n"}),
 		certificates:    nodeCertificates{client: client, serve: serving},
