@@ -191,13 +191,12 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	return nil
 }
 
-// setResources sets the settings of the resources of a node in a cluster, which admission uses too.
+// setResources checks and completes the settings of the resources of a node in a cluster, which admission uses too.
 func (o *agentOptions) setResources() error {
 	if o.admission.MaxPods < 1 {
 		return exit.Usagef("--max-pods %d: a node of a cluster needs a limit", o.admission.MaxPods)
 	}
 	o.admission.KeptFree = eviction.KeptFree(o.Eviction.Thresholds)
-	o.Cluster.Resources = &o.admission.Settings
 	return nil
 }
 

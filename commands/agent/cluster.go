@@ -117,13 +117,13 @@ func (o *clusterOptions) setAccess(s *daemon.ServerSettings) error {
 }
 
 // settings checks the flags and returns the settings of the cluster. They are nil without --kubeconfig. labels are the
-// labels of the node.
+// labels of the node, which it checks.
 func (o *clusterOptions) settings(labels map[string]string) (*daemon.ClusterSettings, error) {
 	if o.Kubeconfig == "" {
 		return nil, o.checkUnused()
 	}
 	s := o.ClusterSettings
-	s.Labels, s.MemorySecrets = labels, !o.offlineSecrets
+	s.MemorySecrets = !o.offlineSecrets
 	switch {
 	case (s.Server.CertFile == "") != (s.Server.KeyFile == ""):
 		return nil, exit.Usagef("--tls-cert-file and --tls-private-key-file belong together")

@@ -36,7 +36,7 @@ func TestClusterFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Kubeconfig != "k" || s.NodeName != "n1" || s.ProviderID != "p" || s.Labels["disk"] != "ssd" || !s.Server.AlwaysAllow || s.Server.Port != 10250 {
+	if s.Kubeconfig != "k" || s.NodeName != "n1" || s.ProviderID != "p" || !s.Server.AlwaysAllow || s.Server.Port != 10250 {
 		t.Errorf("%+v", s)
 	}
 	if s.Bootstrap != "b" || !s.RotateCertificates || !s.Server.RotateCertificates {
@@ -79,15 +79,14 @@ func TestAccessFlags(t *testing.T) {
 // TestResources checks that the resources of a node follow from the flags of admission and eviction.
 func TestResources(t *testing.T) {
 	o := &agentOptions{}
-	o.Cluster = &daemon.ClusterSettings{}
 	o.admission.MaxPods = 10
 	o.Eviction.Thresholds, _ = eviction.Texts{Hard: "memory.available<1Gi"}.Parse()
-	if err := o.setResources(); err != nil || o.Cluster.Resources.MaxPods != 10 || len(o.Cluster.Resources.KeptFree) != 1 {
-		t.Errorf("%+v, %v", o.Cluster.Resources, err)
+	if err := o.setResources(); err != nil || len(o.admission.KeptFree) != 1 {
+		t.Errorf("%+v, %v", o.admission.Settings, err)
 	}
 	o.Eviction.Thresholds = nil
-	if err := o.setResources(); err != nil || o.Cluster.Resources.KeptFree == nil || len(o.Cluster.Resources.KeptFree) > 0 {
-		t.Errorf("without eviction: %+v, %v", o.Cluster.Resources, err)
+	if err := o.setResources(); err != nil || o.admission.Settings.KeptFree == nil || len(o.admission.Settings.KeptFree) > 0 {
+		t.Errorf("without eviction: %+v, %v", o.admission.Settings, err)
 	}
 	o.admission.MaxPods = 0
 	if err := o.setResources(); err == nil || !strings.Contains(err.Error(), "--max-pods 0: ") {

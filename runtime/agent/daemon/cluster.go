@@ -35,8 +35,7 @@ type ClusterSettings struct {
 	ClusterDomain string
 	// MirrorPods shows pods of other sources in the cluster.
 	MirrorPods bool
-	// Labels, Taints and ProviderID apply when the Node is created.
-	Labels     map[string]string
+	// Taints and ProviderID apply when the Node is created, as Settings.NodeLabels do.
 	Taints     []v1.Taint
 	ProviderID string
 	// MemorySecrets keeps Secrets and tokens of the API server in memory only. Pods that need them wait for it.
@@ -45,9 +44,6 @@ type ClusterSettings struct {
 	// fail, as with a kubelet. If zero, they run again after the boot.
 	// ShutdownGracePeriodCriticalPods is the part of it for critical pods.
 	ShutdownGracePeriod, ShutdownGracePeriodCriticalPods time.Duration
-	// Resources are the settings from which the Node's resources follow. Admission uses them too, unless every pod is
-	// admitted.
-	Resources *admission.Settings
 	// Server is where the node's server listens.
 	Server ServerSettings
 }

@@ -42,7 +42,7 @@ type Settings struct {
 	Admission  *admission.Settings
 	NodeLabels map[string]string
 	// Resources has the reserved resources, and whether they limit all pods together. If nil, the cgroup of all pods
-	// stays as it is.
+	// stays as it is. The resources of a Node in a cluster follow from them.
 	Resources *admission.Settings
 	// Cluster and Join make the machine a node of a cluster. They are nil for an agent without one.
 	Cluster *ClusterSettings

@@ -44,14 +44,14 @@ func (n *node) configuration(ctx context.Context) *kubeletconfig.KubeletConfigur
 	setEviction(c, n.member.Eviction)
 	setHousekeeping(c, n.member)
 	c.PodPidsLimit = new(cmp.Or(hardware.PodPIDs, -1))
-	c.AllowedUnsafeSysctls = n.Resources.UnsafeSysctls
-	c.MaxPods = int32(n.Resources.MaxPods) // a number of pods
+	c.AllowedUnsafeSysctls = n.member.Resources.UnsafeSysctls
+	c.MaxPods = int32(n.member.Resources.MaxPods) // a number of pods
 	c.EnforceNodeAllocatable = []string{"none"}
-	if n.Resources.Enforce {
+	if n.member.Resources.Enforce {
 		c.EnforceNodeAllocatable = []string{"pods"}
 	}
 	c.SystemReserved = map[string]string{}
-	for name, q := range n.Resources.Reserved {
+	for name, q := range n.member.Resources.Reserved {
 		c.SystemReserved[string(name)] = q.String()
 	}
 	for _, source := range n.member.Sources {

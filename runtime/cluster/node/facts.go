@@ -56,7 +56,8 @@ func (n *node) newManager(a *agent.Agent, runtime *nodestatus.Runtime) (*nodesta
 	identity := machine.IdentityOf("/")
 	return nodestatus.NewManager(nodestatus.Settings{
 		Node: nodestatus.Node{
-			Name: n.NodeName, HostName: hostName(), Labels: n.Labels, Taints: n.Taints, ProviderID: n.ProviderID,
+			Name: n.NodeName, HostName: hostName(), ProviderID: n.ProviderID,
+			Labels: n.member.NodeLabels, Taints: n.Taints,
 		},
 		Cluster: n.guard, Client: n.client.Client, Heartbeat: heartbeat,
 		Random: rand.Float64, Log: n.member.Log,
@@ -88,7 +89,7 @@ func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machi
 // resources returns the resources of the Node: all, and those for pods.
 func (n *node) resources() (capacity, allocatable v1.ResourceList) {
 	hardware := n.member.Engine.Host.Node()
-	return n.Resources.NodeResources(snapshot.MachineOf(&hardware).Capacity)
+	return n.member.Resources.NodeResources(snapshot.MachineOf(&hardware).Capacity)
 }
 
 // writeIdentity stores the values of the Node that pods of the API server see.

@@ -186,10 +186,13 @@ func TestClusterDNS(t *testing.T) {
 	})
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{
-			NodeName: "n", Resources: &admission.Settings{}, ClusterDomain: "d.local",
+			NodeName: "n", ClusterDomain: "d.local",
 			ClusterDNS: []netip.Addr{netip.MustParseAddr("10.0.0.10"), netip.MustParseAddr("fd00::a")},
 		},
-		member: &daemon.Member{Settings: daemon.Settings{Layout: layout}, Engine: &runtime.Engine{Client: client, Host: host}},
+		member: &daemon.Member{
+			Settings: daemon.Settings{Layout: layout, Resources: &admission.Settings{}},
+			Engine:   &runtime.Engine{Client: client, Host: host},
+		},
 	}
 	if err := n.writeIdentity(); err != nil {
 		t.Fatal(err)
@@ -214,16 +217,16 @@ func TestOwnConfiguration(t *testing.T) {
 	host := observe.NewHost(client, layout, observe.Sources{Machine: func() criconfig.Node { return criconfig.Node{Name: "m"} }})
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{
-			NodeName: "n", Resources: &admission.Settings{
-				MaxPods: 50, UnsafeSysctls: []string{"kernel.msg*"}, Enforce: true,
-				Reserved: v1.ResourceList{model.ResourcePIDs: resource.MustParse("7")},
-			},
-			Taints: []v1.Taint{{Key: "k", Value: "v", Effect: v1.TaintEffectNoSchedule}}, RotateCertificates: true,
+			NodeName: "n",
+			Taints:   []v1.Taint{{Key: "k", Value: "v", Effect: v1.TaintEffectNoSchedule}}, RotateCertificates: true,
 			Server: daemon.ServerSettings{Port: 10350, RotateCertificates: true, CertFile: "/c", KeyFile: "/k"},
 		},
 		member: &daemon.Member{
 			Settings: daemon.Settings{
-				Layout: layout, Listen: &daemon.Address{Port: "10248"},
+				Layout: layout, Listen: &daemon.Address{Port: "10248"}, Resources: &admission.Settings{
+					MaxPods: 50, UnsafeSysctls: []string{"kernel.msg*"}, Enforce: true,
+					Reserved: v1.ResourceList{model.ResourcePIDs: resource.MustParse("7")},
+				},
 				Logs: logfile.Limits{Size: 1 << 20, Files: 3}, Images: housekeeping.Thresholds{High: 70, Low: 60}, Pulls: 6,
 			},
 			Engine: &runtime.Engine{Client: client, Host: host},
@@ -258,7 +261,7 @@ func TestOwnConfiguration(t *testing.T) {
 	if !maps.Equal(honoured, want) || !slices.Equal(c.EnforceNodeAllocatable, []string{"pods"}) {
 		t.Errorf("honoured: %q, enforced %v", honoured, c.EnforceNodeAllocatable)
 	}
-	n.Resources = &admission.Settings{}
+	n.member.Resources = &admission.Settings{}
 	if c = n.configuration(t.Context()); !slices.Equal(c.EnforceNodeAllocatable, []string{"none"}) {
 		t.Errorf("not enforced: %v", c.EnforceNodeAllocatable)
 	}
