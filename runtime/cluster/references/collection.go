@@ -28,13 +28,24 @@ type apiObject interface {
 	metav1.Object
 }
 
+// Collection are the settings of a file with all objects of a kind.
+type Collection struct {
+	// Client is the REST client of the group and version of the kind.
+	Client cache.Getter
+	File   state.SharedFile
+	// Confirm is called before each list and watch. An error keeps the file as it is. If nil, any server counts.
+	Confirm func(ctx context.Context) error
+	// Changed is called after each change of the file; it may be nil.
+	Changed func()
+	Log     *slog.Logger
+}
+
 // collection keeps a file with the last state of all objects of a kind, which a node may list. One list and one watch
 // read them. Passes read the file, also without the API server.
 type collection[T apiObject] struct {
-	// what names the collection in messages, such as "the Services". client is the REST client of the group, resource
-	// the plural name of the kind.
+	Collection
+	// what names the collection in messages, such as "the Services". resource is the plural name of the kind.
 	what     string
-	client   cache.Getter
 	resource string
 	object   T
 	list     runtime.Object
@@ -42,12 +53,6 @@ type collection[T apiObject] struct {
 	part func(T) T
 	// encode returns the contents of the file. The objects are in the order of their names.
 	encode func([]T) ([]byte, error)
-	file   state.SharedFile
-	// confirm is called before each list and watch. An error keeps the file as it is. It may be nil.
-	confirm func(ctx context.Context) error
-	// written is called after each change of the file; it may be nil.
-	written func()
-	log     *slog.Logger
 
 	// mu guards objects, which is nil before the first list.
 	mu      sync.Mutex
@@ -59,11 +64,11 @@ func (c *collection[T]) run(ctx context.Context) {
 	changed := make(chan struct{}, 1)
 	var reflector sync.WaitGroup
 	defer reflector.Wait()
-	log := &listwatch.Log{To: c.log, What: c.what}
+	log := &listwatch.Log{To: c.Log, What: c.what}
 	reflector.Go(func() {
 		listwatch.New(listwatch.Settings{
-			Client: c.client, Resource: c.resource, Object: c.object, List: c.list,
-			WatchMin: shortestWatch, Backoff: pauses(), Confirm: c.confirm, Report: log.Report, Works: log.Works,
+			Client: c.Client, Resource: c.resource, Object: c.object, List: c.list,
+			WatchMin: shortestWatch, Backoff: pauses(), Confirm: c.Confirm, Report: log.Report, Works: log.Works,
 		}, c.store(changed)).RunWithContext(ctx)
 	})
 	for {
@@ -73,7 +78,7 @@ func (c *collection[T]) run(ctx context.Context) {
 		case <-changed:
 		}
 		if err := c.write(); err != nil {
-			c.log.Warn("cannot store "+c.what+" of the API server", "error", err.Error())
+			c.Log.Warn("cannot store "+c.what+" of the API server", "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -89,11 +94,11 @@ func (c *collection[T]) write() error {
 	if err != nil {
 		return err
 	}
-	if before, readErr := c.file.Read(); readErr == nil && bytes.Equal(before, text) {
+	if before, readErr := c.File.Read(); readErr == nil && bytes.Equal(before, text) {
 		return nil
 	}
-	if err = c.file.Write(text); err == nil && c.written != nil {
-		c.written()
+	if err = c.File.Write(text); err == nil && c.Changed != nil {
+		c.Changed()
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func TestServices(t *testing.T) {
 		TypeMeta: metav1.TypeMeta{Kind: "ServiceList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "5"},
 		Items: []v1.Service{serviceNamed("web", "10.0.0.1", "1"), serviceNamed("db", "10.0.0.2", "2")},
 	})
-	s := &Services{Client: c.client.Core, File: state.ClusterServices(c.layout), Log: slog.New(slog.DiscardHandler)}
+	s := &Services{Collection{Client: c.client.Core, File: state.ClusterServices(c.layout), Log: slog.New(slog.DiscardHandler)}}
 	defer c.run(s.Run)()
 	hosts := func() string {
 		text, err := s.File.Read()
@@ -146,9 +146,9 @@ func TestRuntimeClasses(t *testing.T) {
 		return fmt.Sprint(model.DecodeRuntimeClasses(text))
 	}
 	reported := make(chan string, 10)
-	s := &RuntimeClasses{
+	s := &RuntimeClasses{Collection{
 		Client: c.client.Node, File: file, Log: slog.New(slog.DiscardHandler), Changed: func() { reported <- classes() },
-	}
+	}}
 	defer c.run(s.Run)()
 	close(c.answers)
 	for _, step := range []struct {

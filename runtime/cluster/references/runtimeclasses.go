@@ -2,36 +2,22 @@ package references
 
 import (
 	"context"
-	"log/slog"
 
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/runtime/model"
-	"github.com/podctl/podctl/runtime/state"
 )
 
 // RuntimeClasses keep the handlers of the cluster's RuntimeClasses in a file. Passes of pods that name one read it.
-type RuntimeClasses struct {
-	// Client is the REST client of node.k8s.io/v1.
-	Client cache.Getter
-	File   state.SharedFile
-	// Confirm is called before each list and watch. An error keeps the file as it is. If nil, any server counts.
-	Confirm func(ctx context.Context) error
-	// Changed is called after each change of the file.
-	Changed func()
-	Log     *slog.Logger
-}
+type RuntimeClasses struct{ Collection }
 
 // Run keeps the file up to date until the context ends. It writes nothing before the API server has answered.
 func (c *RuntimeClasses) Run(ctx context.Context) {
 	all := collection[*nodev1.RuntimeClass]{
-		what: "the RuntimeClasses", client: c.Client, resource: "runtimeclasses",
-		object: &nodev1.RuntimeClass{}, list: &nodev1.RuntimeClassList{},
-		part: partOfClass, encode: encodeClasses, file: c.File,
-		confirm: c.Confirm, written: c.Changed, log: c.Log,
+		Collection: c.Collection, what: "the RuntimeClasses", resource: "runtimeclasses",
+		object: &nodev1.RuntimeClass{}, list: &nodev1.RuntimeClassList{}, part: partOfClass, encode: encodeClasses,
 	}
 	all.run(ctx)
 }
