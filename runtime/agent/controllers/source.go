@@ -39,19 +39,16 @@ type Settings struct {
 	ByHand bool
 	Now    func() time.Time
 	Log    *slog.Logger
-	Times  Times
 }
 
-// Times are the intervals of a Source.
-type Times struct {
-	// Store is how often the source checks whether a workload has changed. Zero means every second.
-	Store time.Duration
-	// Settle is how long the source waits after a change of a pod, because other changes often follow. Zero means 50
-	// ms.
-	Settle time.Duration
-	// Retry is the time between a failure and the next check. Zero means 5 seconds.
-	Retry time.Duration
-}
+const (
+	// checkPeriod is how often the source checks whether a workload has changed.
+	checkPeriod = time.Second
+	// settleTime is how long the source waits after a change of a pod, because other changes often follow.
+	settleTime = 50 * time.Millisecond
+	// retryAfter is the time between a failure and the next check.
+	retryAfter = 5 * time.Second
+)
 
 // Source provides the pods of workloads.
 type Source struct {
@@ -82,23 +79,13 @@ type Source struct {
 
 // New returns a source.
 func New(s Settings) *Source {
-	t := &s.Times
-	for value, usual := range map[*time.Duration]time.Duration{
-		&t.Store:  time.Second,
-		&t.Settle: 50 * time.Millisecond,
-		&t.Retry:  5 * time.Second,
-	} {
-		if *value == 0 {
-			*value = usual
-		}
-	}
 	return &Source{
 		Settings:        s,
 		podChanged:      make(chan struct{}, 1),
 		declaredChanged: make(chan struct{}, 1),
 		requests:        make(chan chan struct{}),
 		own:             map[types.UID]bool{},
-		declared:        declared.New(s.Workloads, s.Objects, s.Now, t.Retry),
+		declared:        declared.New(s.Workloads, s.Objects, s.Now, retryAfter),
 	}
 }
 
@@ -146,7 +133,7 @@ func (s *Source) ReadWorkloads(ctx context.Context) error {
 // Run checks the workloads when one has changed, when a pod of one has changed, and when the passing of time changes
 // the wanted pods.
 func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify func(sources.Update)) {
-	looks := time.NewTicker(s.Times.Store)
+	looks := time.NewTicker(checkPeriod)
 	defer looks.Stop()
 	reported, requested := sources.Update{}, chan struct{}(nil)
 	for ctx.Err() == nil {
@@ -155,7 +142,7 @@ func (s *Source) Run(ctx context.Context, reread <-chan chan struct{}, notify fu
 		update, next, err := s.expandAll(ctx)
 		s.report(err)
 		if err != nil {
-			next = s.Now().Add(s.Times.Retry)
+			next = s.Now().Add(retryAfter)
 		}
 		next = model.Earlier(next, again)
 		if s.wanted != nil && !reported.SameAs(update) {
@@ -175,7 +162,7 @@ func (s *Source) wait(
 ) (requested chan struct{}) {
 	var due <-chan time.Time
 	if !next.IsZero() {
-		timer := time.NewTimer(max(next.Sub(s.Now()), s.Times.Settle))
+		timer := time.NewTimer(max(next.Sub(s.Now()), settleTime))
 		defer timer.Stop()
 		due = timer.C
 	}
@@ -196,7 +183,7 @@ func (s *Source) wait(
 		case <-s.declaredChanged:
 			return nil
 		case <-s.podChanged:
-			_ = sleep.For(ctx, s.Times.Settle)
+			_ = sleep.For(ctx, settleTime)
 			return nil
 		}
 	}

@@ -2,22 +2,20 @@ package podworkers
 
 import "time"
 
-// Settings are the limits and intervals of a set of workers. Zero values mean the kubelet's.
+// Settings configure a set of workers.
 type Settings struct {
 	// Parallel is the maximum number of Sync passes at the same time. Zero means no limit. Terminate passes and passes
 	// that wait for an image do not count.
 	Parallel int
-	// Resync is the time from a successful pass to the next one. RetryAfter is the time after a failed pass. Both are
-	// extended randomly by up to a half.
-	Resync, RetryAfter time.Duration
 	// ByUID reports whether UIDs identify the pods of a source. Such a pod neither waits for its name nor holds it. If
 	// nil, every pod has a name of its own.
 	ByUID func(source string) bool
-	// Jitter returns a random number in [0, 1).
+	// Jitter returns a random number in [0, 1). If nil, intervals are not extended.
 	Jitter func() float64
 }
 
-// The intervals of the kubelet (syncFrequency and backOffPeriod).
+// resync is the time from a successful pass to the next one, and retryAfter the time after a failed pass (kubelet:
+// syncFrequency and backOffPeriod). Both are extended randomly by up to a half.
 const (
 	resync     = time.Minute
 	retryAfter = 10 * time.Second
@@ -36,10 +34,10 @@ func (s *Settings) nextPass(now time.Time, x *worker, result Result) time.Time {
 	switch {
 	case result.Failed:
 		x.busy = 0
-		next = s.jittered(now, s.RetryAfter)
+		next = s.jittered(now, retryAfter)
 	case !result.Pending:
 		x.busy = 0
-		next = s.jittered(now, s.Resync)
+		next = s.jittered(now, resync)
 		if result.Recheck > 0 {
 			next = earlier(next, s.jittered(now, result.Recheck))
 		}

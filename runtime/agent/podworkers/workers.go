@@ -1,7 +1,6 @@
 package podworkers
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -78,7 +77,6 @@ type Workers struct {
 
 // New returns a set without pods.
 func New(s Settings) *Workers {
-	s.Resync, s.RetryAfter = cmp.Or(s.Resync, resync), cmp.Or(s.RetryAfter, retryAfter)
 	if s.ByUID == nil {
 		s.ByUID = func(string) bool { return false }
 	}
