@@ -167,7 +167,7 @@ func TestPressure(t *testing.T) {
 	}
 }
 
-// ranked is a pod for a ranking: its name, priority, request and usage. An empty usage is unknown.
+// ranked is a pod for a ranking: its name, priority, request and usage.
 type ranked struct {
 	name     string
 	priority int32
@@ -186,9 +186,6 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 			pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{s.resource(): resource.MustParse(p.request)}
 		}
 		all = append(all, pod)
-		if p.usage == "" {
-			continue
-		}
 		quantity := resource.MustParse(p.usage)
 		used := quantity.Value()
 		u := &Usage{Containers: []ContainerUsage{{Name: "a", Memory: new(int64(0)), Root: &Disk{}, Logs: &Disk{}}}}
@@ -216,11 +213,10 @@ func order(s Signal, own bool, kind string, pods []ranked) string {
 
 // TestRank covers the kubelet's TestOrderedByExceedsRequestMemory, TestOrderedByExceedsRequestDisk,
 // TestOrderedByPriority, TestOrderedbyDisk, TestOrderedbyInodes, TestOrderedByPriorityDisk,
-// TestOrderedByPriorityInodes, TestOrderedByMemory, TestOrderedByPriorityMemory, TestOrderedByPriorityProcess and
-// TestStatsNotFoundForPod. The input is in the opposite order.
+// TestOrderedByPriorityInodes, TestOrderedByMemory, TestOrderedByPriorityMemory and TestOrderedByPriorityProcess. The
+// input is in the opposite order.
 func TestRank(t *testing.T) {
 	byMemory := []ranked{
-		{"unknown", 9, "1Gi", ""},
 		{"above-low-most", 1, "", "900Mi"},
 		{"above-low", 1, "100Mi", "300Mi"},
 		{"above-high", 2, "", "800Mi"},
@@ -237,7 +233,6 @@ func TestRank(t *testing.T) {
 	byProcesses := []ranked{
 		{"low-most", -5, "", "200"},
 		{"low", -5, "", "20"},
-		{"unknown", 0, "", ""},
 		{"high-most", 0, "", "300"},
 		{"high", 0, "", "1"},
 	}
@@ -347,16 +342,12 @@ func TestMessage(t *testing.T) {
 			"app=150Mi",
 			"Pod web was using 150Mi, request is 300Mi, has larger consumption of memory. ",
 		},
-		"nothing is known of the pod": {pod, "-", ""},
 	} {
-		var usage *Usage
-		if c.uses != "-" {
-			usage = &Usage{}
-			for word := range strings.FieldsSeq(c.uses) {
-				container, used, _ := strings.Cut(word, "=")
-				quantity := resource.MustParse(used)
-				usage.Containers = append(usage.Containers, ContainerUsage{Name: container, Memory: new(quantity.Value())})
-			}
+		usage := &Usage{}
+		for word := range strings.FieldsSeq(c.uses) {
+			container, used, _ := strings.Cut(word, "=")
+			quantity := resource.MustParse(used)
+			usage.Containers = append(usage.Containers, ContainerUsage{Name: container, Memory: new(quantity.Value())})
 		}
 		memory := thresholds(t, Default)[0]
 		if got, _ := explain(&memory, Amount{50 << 20, 1 << 30}, c.pod, usage); got != low+c.want {
@@ -395,15 +386,13 @@ func TestAnnotations(t *testing.T) {
 	for _, c := range []struct {
 		signal Signal
 		pod    *v1.Pod
-		usage  *Usage
 		want   string
 	}{
-		{MemoryAvailable, plain, usage, "map[" + containers + "starved_resource:memory]"},
-		{MemoryAvailable, whole, usage, "map[" + containers + "offending_pod:web offending_pod_usage:3Mi starved_resource:memory]"},
-		{PIDAvailable, plain, usage, "map[offending_containers: offending_containers_usage: starved_resource:pids]"},
-		{MemoryAvailable, plain, nil, "map[]"},
+		{MemoryAvailable, plain, "map[" + containers + "starved_resource:memory]"},
+		{MemoryAvailable, whole, "map[" + containers + "offending_pod:web offending_pod_usage:3Mi starved_resource:memory]"},
+		{PIDAvailable, plain, "map[offending_containers: offending_containers_usage: starved_resource:pids]"},
 	} {
-		_, got := explain(&Threshold{Signal: c.signal}, Amount{1, 2}, c.pod, c.usage)
+		_, got := explain(&Threshold{Signal: c.signal}, Amount{1, 2}, c.pod, usage)
 		if text := fmt.Sprint(got); text != c.want {
 			t.Errorf("%s: %s, want %s", c.signal, text, c.want)
 		}

@@ -179,13 +179,13 @@ func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Measurement)
 	if err != nil {
 		return false, fmt.Errorf("no pod is evicted, because the usage of the pods is unknown: %w", err)
 	}
-	order := slices.DeleteFunc(rank(t.Signal, look, active, usage), func(pod *v1.Pod) bool {
+	evictable := slices.DeleteFunc(slices.Clone(active), func(pod *v1.Pod) bool {
 		return usage[pod.UID] == nil || podspec.IsCritical(pod)
 	})
-	if len(order) == 0 {
+	if len(evictable) == 0 {
 		return false, errors.New("eviction thresholds have been met, but no pods are active to evict")
 	}
-	pod := order[0]
+	pod := rank(t.Signal, look, evictable, usage)[0]
 	message, annotations := explain(t, look.lack(t), pod, usage[pod.UID])
 	why := &model.Eviction{
 		Message: message, Annotations: annotations, Signal: string(t.Signal),

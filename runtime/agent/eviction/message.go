@@ -25,9 +25,6 @@ func explain(t *Threshold, left Amount, pod *v1.Pod, usage *Usage) (message stri
 	var b strings.Builder
 	fmt.Fprintf(&b, "The node was low on resource: %v. ", what)
 	fmt.Fprintf(&b, "Threshold quantity: %v, available: %v. ", t.quantity(left.Capacity), left.available(t.Signal))
-	if usage == nil {
-		return b.String(), nil
-	}
 	annotations = map[string]string{starvedResource: string(what)}
 	if what == v1.ResourceMemory && resourcehelper.IsPodLevelResourcesSet(pod) {
 		if request, asks := pod.Spec.Resources.Requests[what]; asks {

@@ -99,30 +99,22 @@ func (u *Usage) localVolumes() Disk {
 // candidate is a pod with its usage of the resource that runs out.
 type candidate struct {
 	pod *v1.Pod
-	// known is unset if the pod's usage is unknown.
-	known bool
-	// above is the usage beyond the request. exceeds reports whether the usage is higher than the request.
+	// above is the usage beyond the request. exceeds reports whether the usage is higher than the request. It is unset
+	// for processes, which pods cannot request.
 	above   int64
 	exceeds bool
 }
 
-// rank orders pods for eviction: first pods with unknown usage, then those that use more than they request. Pods with
-// low priority follow, then those that use most beyond their requests (kubelet: rankMemoryPressure,
-// rankDiskPressureFunc, rankPIDPressure).
+// rank orders pods for eviction: first pods that use more than they request. Pods with low priority follow, then those
+// that use most beyond their requests (kubelet: rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure). The usage
+// of each pod must be known.
 func rank(s Signal, look *Measurement, pods []*v1.Pod, usage map[types.UID]*Usage) []*v1.Pod {
 	all := make([]candidate, 0, len(pods))
 	for _, pod := range pods {
 		all = append(all, newCandidate(s, look, pod, usage[pod.UID]))
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int {
-		if s == PIDAvailable {
-			return cmp.Or(a.byPriority(&b), first(!a.known, !b.known), cmp.Compare(b.above, a.above))
-		}
-		return cmp.Or(
-			first(!a.known, !b.known),
-			first(a.exceeds, b.exceeds),
-			a.byPriority(&b),
-			cmp.Compare(b.above, a.above))
+		return cmp.Or(first(a.exceeds, b.exceeds), a.byPriority(&b), cmp.Compare(b.above, a.above))
 	})
 	order := make([]*v1.Pod, 0, len(all))
 	for i := range all {
@@ -132,10 +124,7 @@ func rank(s Signal, look *Measurement, pods []*v1.Pod, usage map[types.UID]*Usag
 }
 
 func newCandidate(s Signal, look *Measurement, pod *v1.Pod, usage *Usage) candidate {
-	c := candidate{pod: pod, known: usage != nil}
-	if usage == nil {
-		return c
-	}
+	c := candidate{pod: pod}
 	requests := resource.PodRequests(pod, resource.PodResourcesOptions{})
 	request := func(name v1.ResourceName) int64 {
 		quantity := requests[name]
