@@ -59,7 +59,7 @@ func (l *lease) update(ctx context.Context) (done bool) {
 		switch {
 		case err == nil:
 			l.latest = next
-			l.sent.noteLease()
+			l.noteSent(&l.sent.Lease)
 			return true
 		case apierrors.IsConflict(err):
 			l.ensure(ctx)
@@ -79,7 +79,7 @@ func (l *lease) ensure(ctx context.Context) (created bool) {
 		}
 		if err == nil {
 			if l.latest = found; created {
-				l.sent.noteLease()
+				l.noteSent(&l.sent.Lease)
 			}
 			return created
 		}

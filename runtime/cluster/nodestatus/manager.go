@@ -53,8 +53,10 @@ type Manager struct {
 	Settings
 
 	copies copies
-	sent   sent
 	wake   chan struct{}
+	// mu guards sent.
+	mu   sync.Mutex
+	sent Sent
 
 	// The goroutine of Run has the following fields.
 	pace          Pace
@@ -260,7 +262,7 @@ func (m *Manager) send(ctx context.Context, base *v1.Node, facts *Facts, why cau
 	if err != nil {
 		return err
 	}
-	m.sent.noteStatus()
+	m.noteSent(&m.sent.Status)
 	m.pace = m.pace.Next(facts.Now, changed, m.Random())
 	m.copies.answered(updated)
 	m.record(eventsOf(base, node)...)
