@@ -84,11 +84,16 @@ func (s *Source) Get(uid types.UID) *v1.Pod {
 }
 
 // All returns the copies of all pods of this node, which must not be changed.
-func (s *Source) All() (pods []*v1.Pod) {
+func (s *Source) All() []*v1.Pod { return s.which(func(*entry) bool { return true }) }
+
+// which returns the copies of the wanted pods.
+func (s *Source) which(wanted func(*entry) bool) (pods []*v1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.copies.sorted() {
-		pods = append(pods, e.pod)
+		if wanted(e) {
+			pods = append(pods, e.pod)
+		}
 	}
 	return pods
 }
@@ -113,28 +118,14 @@ func (s *Source) List(ctx context.Context) ([]*v1.Pod, error) {
 }
 
 // Mirrors returns the mirror pods of this node, which must not be changed. The source does not provide them.
-func (s *Source) Mirrors() (mirrors []*v1.Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.copies.sorted() {
-		if podspec.IsMirror(e.pod) {
-			mirrors = append(mirrors, e.pod)
-		}
-	}
-	return mirrors
+func (s *Source) Mirrors() []*v1.Pod {
+	return s.which(func(e *entry) bool { return podspec.IsMirror(e.pod) })
 }
 
 // Finished returns the pods that had ended before this machine had a record of them, which must not be changed. The
 // source does not provide them.
-func (s *Source) Finished() (finished []*v1.Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.copies.sorted() {
-		if e.isHidden() && !podspec.IsMirror(e.pod) {
-			finished = append(finished, e.pod)
-		}
-	}
-	return finished
+func (s *Source) Finished() []*v1.Pod {
+	return s.which(func(e *entry) bool { return e.isHidden() && !podspec.IsMirror(e.pod) })
 }
 
 // Mirror returns the mirror pod with a name, which must not be changed; nil if there is none.
