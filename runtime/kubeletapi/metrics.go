@@ -19,7 +19,7 @@ type Measures interface {
 	ContainerMetrics() http.Handler
 }
 
-// Metrics serves the metrics of the agent. *metrics.Metrics implements it.
+// Metrics serves the metrics of the agent and of the node.
 type Metrics interface {
 	// OthersHandler serves /metrics, and ProbesHandler serves /metrics/probes.
 	OthersHandler() http.Handler

@@ -178,11 +178,8 @@ func histograms(name, help string, buckets []float64, labels ...string) *prometh
 // that many of them cost no more than one.
 func (m *Metrics) Handler() http.Handler { return serve(m.shown) }
 
-// ProbesHandler serves the metrics of probes only, and OthersHandler all others: a kubelet has them under two paths.
+// ProbesHandler serves the metrics of probes only. A kubelet has them under another path than all others.
 func (m *Metrics) ProbesHandler() http.Handler { return serve(selected(m.shown, isProbeMetric)) }
-
-// OthersHandler serves all metrics but those of probes.
-func (m *Metrics) OthersHandler() http.Handler { return serve(m.Others()) }
 
 // Others gathers all metrics but those of probes.
 func (m *Metrics) Others() prometheus.Gatherer {

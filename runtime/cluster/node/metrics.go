@@ -121,22 +121,18 @@ func countVolume(n *node, e *agent.Event) {
 	}
 }
 
-// pages are the pages of metrics.
+// pages are the pages of metrics. Those of the node also count requests.
 type pages struct {
-	node  *nodemetrics.Metrics
+	*nodemetrics.Metrics
+
 	agent *metrics.Metrics
 }
 
 // OthersHandler serves the metrics of the agent and of the node.
-func (p pages) OthersHandler() http.Handler { return p.node.Handler(p.agent.Others()) }
+func (p pages) OthersHandler() http.Handler { return p.Handler(p.agent.Others()) }
 
 // ProbesHandler serves the metrics of probes.
 func (p pages) ProbesHandler() http.Handler { return p.agent.ProbesHandler() }
-
-// RequestBegun counts a request to the server of the node.
-func (p pages) RequestBegun(method, path, serverType string, longRunning bool) (ended func()) {
-	return p.node.RequestBegun(method, path, serverType, longRunning)
-}
 
 // countedReviews counts requests to the API server about clients.
 type countedReviews struct {
