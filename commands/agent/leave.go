@@ -73,7 +73,7 @@ func leave(ctx context.Context, sess *session.Session, program Program, s *daemo
 		sess.IO.Note("This machine has left its cluster.")
 		return err
 	}
-	agent := api.Client{Socket: sess.Flags.Layout().AgentSocket()}
+	agent := sess.Agent()
 	if _, err := agent.Status(ctx); err != nil {
 		return err // Pods end only while an agent runs.
 	}

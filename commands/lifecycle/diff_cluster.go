@@ -13,7 +13,6 @@ import (
 	"github.com/podctl/podctl/commands/terminal"
 	"github.com/podctl/podctl/commands/view"
 	"github.com/podctl/podctl/podspec/load"
-	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/state"
 	"github.com/podctl/podctl/runtime/why"
 )
@@ -21,7 +20,7 @@ import (
 // diffCluster compares the pods of this node with those of the API server, which the agent knows.
 func diffCluster(ctx context.Context, sess *session.Session, output string) error {
 	// The API server is read first: a pod that it gets in between is then not reported as missing here.
-	remote, err := api.Client{Socket: sess.Flags.Layout().AgentSocket()}.ClusterPods(ctx)
+	remote, err := sess.Agent().ClusterPods(ctx)
 	if err != nil {
 		return err
 	}

@@ -19,12 +19,15 @@ import (
 // agentPatience is the timeout for calls to the agent. Commands need the agent only for additional notes.
 const agentPatience = 10 * time.Second
 
+// Agent returns a client for the agent of the state directory.
+func (s *Session) Agent() api.Client { return api.Client{Socket: s.Flags.Layout().AgentSocket()} }
+
 // AgentStatus returns the status of the agent of the state directory; nil if no agent runs. If it runs but does not
 // answer, answered is false, and a note is printed instead of an error.
 func (s *Session) AgentStatus(ctx context.Context) (status *api.Status, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
-	status, err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.Status(ctx)
+	status, err := s.Agent().Status(ctx)
 	if err != nil {
 		if gone := (*api.NotRunningError)(nil); errors.As(err, &gone) {
 			return nil, true
@@ -63,7 +66,7 @@ func Newest(ctx context.Context, s *Session, pods []*podspec.Desired) []*podspec
 	if !slices.ContainsFunc(pods, outdated) {
 		return pods
 	}
-	remote, err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.ClusterPods(ctx)
+	remote, err := s.Agent().ClusterPods(ctx)
 	if err != nil {
 		s.IO.NoteOnce("note: %s", s.ErrorText(err))
 		return pods
@@ -107,7 +110,7 @@ func (s *Session) AgentKeeps(ctx context.Context, keys []state.ObjectKey) bool {
 func (s *Session) NotifyAgent(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
-	err := api.Client{Socket: s.Flags.Layout().AgentSocket()}.ReadWorkloads(ctx)
+	err := s.Agent().ReadWorkloads(ctx)
 	if gone := (*api.NotRunningError)(nil); errors.As(err, &gone) {
 		return false
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime"
-	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/logfile"
@@ -85,16 +84,16 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 		Layout: s.Flags.Layout(), Now: s.IO.Now,
 		Sources:     observe.Sources{CgroupRoot: s.Flags.CgroupRoot, PodPIDs: cmp.Or(s.PodPIDs, s.Flags.PodPIDs())},
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
-		Reserved: s.Flags.ReservedPorts(), Kernel: s.kernel(),
-		Devices: api.Client{Socket: s.Flags.Layout().AgentSocket()},
+		Reserved: s.Flags.ReservedPorts(), Kernel: kernelOf(s.Flags),
+		Devices: s.Agent(),
 	})
 	s.engine.Observer.Conditions = s.conditions
 	return s.engine, nil
 }
 
-// kernel returns the writer of the rules for Service traffic; nil if podctl must not write any.
-func (s *Session) kernel() proxy.Kernel {
-	if s.Flags.ProxyMode == config.ProxyNone {
+// kernelOf returns the writer of the rules for Service traffic; nil if podctl must not write any.
+func kernelOf(f *config.Flags) proxy.Kernel {
+	if f.ProxyMode == config.ProxyNone {
 		return nil
 	}
 	return netfilter.Kernel{}

@@ -43,7 +43,7 @@ func newStatus(sess *session.Session) *cobra.Command {
 		Example: "  podctl agent status\n  podctl agent status -o json | jq '.pods[] | select(.error)'",
 		Args:    flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := client(sess).Status(cmd.Context())
+			s, err := sess.Agent().Status(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func newReload(sess *session.Session) *cobra.Command {
 		Example: "  podctl agent reload",
 		Args:    flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			done, err := client(sess).Reload(cmd.Context())
+			done, err := sess.Agent().Reload(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -85,14 +85,9 @@ func newReload(sess *session.Session) *cobra.Command {
 	}
 }
 
-// client returns a client for the agent of the state directory.
-func client(sess *session.Session) api.Client {
-	return api.Client{Socket: sess.Flags.Layout().AgentSocket()}
-}
-
 // podStates returns the pods of the agent by UID. It returns nil if the agent cannot list them.
 func podStates(ctx context.Context, sess *session.Session) map[types.UID]*v1.Pod {
-	list, err := client(sess).Pods(ctx)
+	list, err := sess.Agent().Pods(ctx)
 	if err != nil {
 		sess.IO.Note("note: cannot get the status of pods: %v", err)
 		return nil
