@@ -38,11 +38,21 @@ func TestSlowProbes(t *testing.T) {
 	}
 }
 
+// dueOf returns the time of the next run of a probe of a Set with one pod and one container. It is zero while the probe
+// runs, waits for another probe or is decided.
 func dueOf(s *Set, kind model.ProbeType) time.Time {
 	for _, v := range s.Verdicts() {
 		if v.Type == kind {
-			return v.Due
+			return dueAt(s, &v)
 		}
+	}
+	return time.Time{}
+}
+
+// dueAt returns the time of the next run of a probe, as dueOf does.
+func dueAt(s *Set, v *Verdict) time.Time {
+	if c := s.find(v.Pod.UID, v.Container); s.mayRun(c, v.Type) {
+		return c.workers[v.Type].due
 	}
 	return time.Time{}
 }
@@ -413,15 +423,15 @@ func TestVerdicts(t *testing.T) {
 		Type:        model.Readiness,
 		Since:       noon.Add(3 * time.Second),
 		LastRun:     noon.Add(2 * time.Second),
-		Due:         noon.Add(12 * time.Second),
 	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v, not %+v", got, want)
+	if due := dueAt(l.Set, &all[0]); !reflect.DeepEqual(got, want) || !due.Equal(noon.Add(12*time.Second)) {
+		t.Errorf("%+v, due at %s, not %+v", got, due, want)
 	}
-	if v := all[1]; !v.Running || !v.Due.IsZero() || !v.Since.Equal(noon) {
+	running := func(v *Verdict) bool { return l.Set.running[key{v.ContainerID, v.Type}] }
+	if v := all[1]; !running(&v) || !dueAt(l.Set, &v).IsZero() || !v.Since.Equal(noon) {
 		t.Errorf("asked and not answered: %+v", v)
 	}
-	if v := all[2]; v.Running || !v.Due.IsZero() || !v.LastRun.IsZero() {
+	if v := all[2]; running(&v) || !dueAt(l.Set, &v).IsZero() || !v.LastRun.IsZero() {
 		t.Errorf("waits for the startup probe: %+v", v)
 	}
 }

@@ -18,24 +18,16 @@ type Verdict struct {
 	Record model.ProbeRecord
 	// Since is when the verdict was reached. LastRun is when the probe last ran, or zero if it never ran.
 	Since, LastRun time.Time
-	// Running reports whether the probe is running. Due is the time of the next run. It is zero while the probe waits
-	// for another probe or is decided.
-	Running bool
-	Due     time.Time
 }
 
 // Verdicts returns all probes by pod, container and type.
 func (s *Set) Verdicts() []Verdict {
 	var all []Verdict
 	for _, t := range s.appendTurns(nil) {
-		v := Verdict{
+		all = append(all, Verdict{
 			Pod: t.pod, Container: t.in.spec.Name, ContainerID: t.in.id, Type: t.probe, Record: t.worker.record,
-			Since: t.worker.since, LastRun: t.worker.lastRun, Running: s.running[key{t.in.id, t.probe}],
-		}
-		if s.mayRun(t.in, t.probe) {
-			v.Due = t.worker.due
-		}
-		all = append(all, v)
+			Since: t.worker.since, LastRun: t.worker.lastRun,
+		})
 	}
 	slices.SortStableFunc(all, func(a, b Verdict) int {
 		return cmp.Or(a.Pod.Compare(b.Pod), cmp.Compare(a.Container, b.Container), cmp.Compare(a.Type, b.Type))
