@@ -81,7 +81,7 @@ func (n *node) facts(a *agent.Agent, runtime *nodestatus.Runtime, identity machi
 	return nodestatus.Facts{
 		Addresses: nodestatus.Addresses(texts(n.NodeIPs), hostName()), Port: int32(n.Server.Port),
 		Machine: identity, Version: nodestatus.Version(n.member.Version), Capacity: capacity, Allocatable: allocatable,
-		Runtime: state.Facts, Pressures: known.Pressures, DeclaredFeatures: nodestatus.DeclaredFeatures(),
+		Runtime: state.Facts, Pressures: known.Pressures,
 		Causes: state.Causes(now, known.RelistedAt, known.ShuttingDown), Early: state.Early(now, known.RelistedAt),
 	}
 }

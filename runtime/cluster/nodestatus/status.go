@@ -28,8 +28,6 @@ type Facts struct {
 	Capacity, Allocatable v1.ResourceList
 	// Runtime are the facts of the container runtime. While they are nil, the status keeps the earlier ones.
 	Runtime *RuntimeFacts
-	// DeclaredFeatures are the names of the features that the node declares.
-	DeclaredFeatures []string
 	// Pressures are the conditions that eviction has set. While they are nil, because nothing has been measured, the
 	// status keeps the earlier ones.
 	Pressures []v1.NodeConditionType
@@ -41,9 +39,10 @@ type Facts struct {
 	Early bool
 }
 
-// DeclaredFeatures returns the names of the features for which the API server checks whether a node supports them. They
-// are those of a kubelet with its default feature gates (component-helpers: nodedeclaredfeatures).
-func DeclaredFeatures() []string {
+// declaredFeatures returns the names of the features for which the API server checks whether a node supports them, in
+// alphabetical order. They are those of a kubelet with its default feature gates (component-helpers:
+// nodedeclaredfeatures).
+func declaredFeatures() []string {
 	return []string{
 		// The node's server takes WebSocket connections (package kubeletapi), so that kubectl gets its errors directly.
 		"ExtendWebSocketsToKubelet",
@@ -97,7 +96,7 @@ func withFacts(existing *v1.Node, f *Facts) *v1.Node {
 	if f.Runtime != nil {
 		f.Runtime.set(status)
 	}
-	status.DeclaredFeatures = slices.Sorted(slices.Values(f.DeclaredFeatures))
+	status.DeclaredFeatures = declaredFeatures()
 	setConditions(status, f)
 	return node
 }
