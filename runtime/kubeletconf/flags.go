@@ -15,7 +15,10 @@ func (f *Files) flags() []setting {
 }
 
 // parseFlags also returns the origins of words that are neither a flag nor the value of one.
-func (f *Files) parseFlags() (all []setting, others []string) { return f.table.parse(f.words()) }
+func (f *Files) parseFlags() (all []setting, others []string) {
+	words, _ := f.words() // Check returns the error.
+	return f.table.parse(words)
+}
 
 func (t table) parse(words []argument) (all []setting, others []string) {
 	at := map[string]int{}
@@ -89,12 +92,7 @@ func cutFlag(word string) (name, value string, ok bool) {
 }
 
 // words returns the words of all command lines. Without a unit, every variable can have flags.
-func (f *Files) words() []argument {
-	all, _ := f.allWords() // Check returns the error.
-	return all
-}
-
-func (f *Files) allWords() ([]argument, error) {
+func (f *Files) words() ([]argument, error) {
 	words, err := expand(f.command, f.variables)
 	switch {
 	case err != nil:
@@ -138,6 +136,6 @@ func argumentsOf(origin string, words []string) (all []argument) {
 
 // Check returns why the command lines of units and variables cannot be read.
 func (f *Files) Check() error {
-	_, err := f.allWords()
+	_, err := f.words()
 	return err
 }

@@ -3,7 +3,6 @@ package apievents
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,11 +92,3 @@ func newEvent(node string, object v1.ObjectReference, e *state.PodEvent, unique 
 
 // cut returns at most limit bytes of a text, as valid UTF-8.
 func cut(text string, limit int) string { return strings.ToValidUTF8(text[:min(len(text), limit)], "") }
-
-// timeOf returns the time of an event, or now if it has none.
-func timeOf(e *state.PodEvent, now time.Time) time.Time {
-	if e.Last.IsZero() {
-		return now
-	}
-	return e.Last
-}

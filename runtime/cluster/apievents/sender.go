@@ -106,7 +106,9 @@ func (s *Sender) add(object v1.ObjectReference, e *state.PodEvent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := *e
-	own.Last = timeOf(e, time.Now())
+	if own.Last.IsZero() {
+		own.Last = time.Now()
+	}
 	// Events of one step have the same time, and would have the same name.
 	s.unique = max(s.unique+1, own.Last.UnixNano())
 	s.queue.add(newEvent(s.Settings.Node, object, &own, s.unique))
