@@ -56,13 +56,13 @@ type Store struct {
 	problems []sources.Problem
 
 	// storing is held while resources are stored. It guards failed, which is set if an attempt must be repeated, and
-	// done, the state of the last attempt.
+	// decidedOn, the state of the last attempt.
 	storing   sync.Mutex
 	failed    bool
 	decidedOn inputs
 }
 
-// inputs is the state on which a decision depends. The passing of time changes the decision at settles, or never if
+// inputs is the state on which a decision depends. The passing of time changes the decision at nextDrop, or never if
 // zero.
 type inputs struct {
 	version            int

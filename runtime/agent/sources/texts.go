@@ -337,7 +337,7 @@ func (t *Texts) stamp(now time.Time) {
 	}
 }
 
-// reportable returns the problems that have lasted long enough, and when the next one will have.
+// reported returns the problems that have lasted long enough, and when the next one will have.
 func (t *Texts) reported(now time.Time) (reported []Problem, again time.Time) {
 	add := func(p Problem) {
 		if due := p.Since.Add(t.reportDelay); due.After(now) {
