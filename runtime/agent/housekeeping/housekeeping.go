@@ -46,7 +46,7 @@ type Housekeeper struct {
 	world    World
 	settings Settings
 	pods     Pods
-	// logged holds the failures of each task's last run. They are not logged again.
+	// logged holds the failures of each task's last run. They are not logged again. The goroutine of Run uses it.
 	logged [taskCount]map[string]bool
 	// idleLogs holds the large logs to which no container writes.
 	idleLogs map[string]gc.GrownLog
@@ -57,11 +57,6 @@ type Housekeeper struct {
 // New returns a Housekeeper.
 func New(w World, s Settings) *Housekeeper {
 	return &Housekeeper{world: w, settings: s, idleLogs: map[string]gc.GrownLog{}, images: imageRecords{}}
-}
-
-// limits returns the maximum duration of a task.
-func limits(c task) time.Duration {
-	return [taskCount]time.Duration{logTask: time.Minute, recordTask: 2 * time.Minute, imageTask: 5 * time.Minute}[c]
 }
 
 // Run runs the tasks until the context ends, one at a time.
@@ -78,18 +73,9 @@ func (h *Housekeeper) Run(ctx context.Context, pods Pods) {
 	}
 }
 
-// runTask runs one task within its time limit.
+// runTask runs one task and logs its failures.
 func (h *Housekeeper) runTask(ctx context.Context, c task) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, limits(c))
-	defer cancel()
-	work := [taskCount]func(context.Context) error{
-		logTask:    h.rotateLogs,
-		recordTask: h.removeRecords,
-		imageTask:  h.removeImages,
-	}
-	err := work[c](limited)
+	err := h.runNow(ctx, c, func(ctx context.Context) error { return c.properties().run(h, ctx) })
 	if ctx.Err() == nil {
 		h.logFailures(c, err)
 	}

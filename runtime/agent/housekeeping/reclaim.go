@@ -28,7 +28,7 @@ func (h *Housekeeper) RemoveImages(ctx context.Context) error {
 func (h *Housekeeper) runNow(ctx context.Context, c task, do func(context.Context) error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, limits(c))
+	ctx, cancel := context.WithTimeout(ctx, c.properties().limit)
 	defer cancel()
 	return do(ctx)
 }

@@ -1,6 +1,9 @@
 package housekeeping
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // task is a kind of housekeeping work.
 type task int
@@ -20,18 +23,35 @@ const (
 	imagesEach  = 5 * time.Minute
 )
 
+// properties are what a task does, how often, and for how long at most.
+type properties struct {
+	each, limit time.Duration
+	run         func(*Housekeeper, context.Context) error
+}
+
+// properties returns the properties of a task.
+func (c task) properties() properties {
+	return [taskCount]properties{
+		logTask:    {logsEach, time.Minute, (*Housekeeper).rotateLogs},
+		recordTask: {recordsEach, 2 * time.Minute, (*Housekeeper).removeRecords},
+		imageTask:  {imagesEach, 5 * time.Minute, (*Housekeeper).removeImages},
+	}[c]
+}
+
 // schedule computes when each task is due.
 type schedule struct {
-	each, due [taskCount]time.Duration
-	start     time.Time
+	due   [taskCount]time.Duration
+	start time.Time
 }
 
 // newSchedule starts a schedule at now. Images are checked early, because their age counts from the first check.
 func newSchedule(now time.Time) *schedule {
-	each := [taskCount]time.Duration{logTask: logsEach, recordTask: recordsEach, imageTask: imagesEach}
-	due := each
-	due[imageTask] = logsEach
-	return &schedule{each: each, due: due, start: now}
+	s := &schedule{start: now}
+	for c := range taskCount {
+		s.due[c] = c.properties().each
+	}
+	s.due[imageTask] = logsEach
+	return s
 }
 
 // next returns the next task and its time.
@@ -47,5 +67,5 @@ func (s *schedule) next() (task, time.Time) {
 
 // done records the end of a task. The next run is counted from it, so that a long task leaves time for the others.
 func (s *schedule) done(c task, now time.Time) {
-	s.due[c] = now.Sub(s.start) + s.each[c]
+	s.due[c] = now.Sub(s.start) + c.properties().each
 }
