@@ -267,20 +267,21 @@ func (f *Files) k3sDefaults() []Row {
 	const disks = "imagefs.available%s5%%,nodefs.available%[1]s5%%"
 	hard := fmt.Sprintf(disks, "<")
 	reclaim := strings.ReplaceAll(fmt.Sprintf(disks, "="), "5%", "10%")
-	return []Row{
-		honoured("", "kubeconfig", Text, "kubeconfig").otherwise(data + "/kubelet.kubeconfig"),
-		honoured("staticPodPath", "pod-manifest-path", Text, "sources").otherwise(data + "/pod-manifests"),
-		honoured("containerRuntimeEndpoint", "container-runtime-endpoint", Text, "runtime-endpoint").otherwise(socket),
-		honoured("authentication.x509.clientCAFile",
-			"client-ca-file", Text, "client-ca-file").otherwise(data + "/client-ca.crt"),
-		honoured("tlsCertFile", "tls-cert-file", Text, "tls-cert-file").otherwise(data + "/serving-kubelet.crt"),
-		honoured("tlsPrivateKeyFile",
-			"tls-private-key-file", Text, "tls-private-key-file").otherwise(data + "/serving-kubelet.key"),
-		honoured("serializeImagePulls", "serialize-image-pulls", Boolean, "max-parallel-pulls").otherwise("false"),
-		honoured("evictionHard", "eviction-hard", Thresholds, "eviction-hard").otherwise(hard),
-		honoured("evictionMinimumReclaim",
-			"eviction-minimum-reclaim", Pairs, "eviction-minimum-reclaim").otherwise(reclaim),
+	var rows []Row
+	for _, d := range []struct{ flag, value string }{
+		{"kubeconfig", data + "/kubelet.kubeconfig"},
+		{"pod-manifest-path", data + "/pod-manifests"},
+		{"container-runtime-endpoint", socket},
+		{"client-ca-file", data + "/client-ca.crt"},
+		{"tls-cert-file", data + "/serving-kubelet.crt"},
+		{"tls-private-key-file", data + "/serving-kubelet.key"},
+		{"serialize-image-pulls", "false"},
+		{"eviction-hard", hard},
+		{"eviction-minimum-reclaim", reclaim},
+	} {
+		rows = append(rows, f.table.flags[d.flag].otherwise(d.value))
 	}
+	return rows
 }
 
 // productOf returns the distribution that a file belongs to.
