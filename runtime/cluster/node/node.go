@@ -65,8 +65,8 @@ type node struct {
 
 // Join connects a machine to a cluster. It checks the settings and the kubeconfig, stores the identity of the node, and
 // opens the port of its server, but makes no request.
-func Join(ctx context.Context, m *daemon.Member) (daemon.Cluster, error) {
-	s := *m.Cluster
+func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
+	m, s := *given, *given.Cluster
 	if err := completeSettings(&s); err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func Join(ctx context.Context, m *daemon.Member) (daemon.Cluster, error) {
 		return nil, err
 	}
 	n := &node{
-		ClusterSettings: m.Cluster, member: m, records: records{m.Layout, m.Log}, client: client,
+		ClusterSettings: m.Cluster, member: &m, records: records{m.Layout, m.Log}, client: client,
 		registered: make(chan struct{}),
 	}
 	n.startSource = sync.OnceFunc(func() { close(n.registered) })
@@ -107,7 +107,7 @@ func Join(ctx context.Context, m *daemon.Member) (daemon.Cluster, error) {
 		Copies: n.source, Sender: statuses.NewClient(client.Core), Sent: n.metrics.StatusSent, Log: m.Log,
 	})
 	copies := objects.Copies{Dir: state.ClusterObjects(m.Layout), MemorySecrets: n.MemorySecrets}
-	if err = hideSecrets(ctx, m, copies); err != nil {
+	if err = hideSecrets(ctx, &m, copies); err != nil {
 		return nil, err
 	}
 	n.references = n.newReferences(ctx, copies)
