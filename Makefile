@@ -70,7 +70,7 @@ $(BIN)/tags: FORCE
 	@echo "$(TAGS)" | cmp -s - $@ || echo "$(TAGS)" >$@
 
 $(PODCTL): $(SOURCES) $(BIN)/tags
-	$(call quiet,building podctl (first time: about 4 minutes)) $(BUILD) -o $@ ./cmd/podctl
+	$(call quiet,building podctl (first time: about 2 minutes)) $(BUILD) -o $@ ./cmd/podctl
 
 # NODE is a program of its own, so that other commands do not pay for the clients of an API server.
 NODE := $(BIN)/podctl-node
