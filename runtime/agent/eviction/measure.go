@@ -69,8 +69,11 @@ func (m *Machine) podMemory(look *Measurement) error {
 		return nil
 	}
 	name, limit := m.AllPods()
+	if limit <= 0 {
+		return nil
+	}
 	u, err := cgroup.Machine{}.Usage(name)
-	if err == nil && u.WorkingSet != nil && limit > 0 {
+	if err == nil && u.WorkingSet != nil {
 		used := int64(min(*u.WorkingSet, uint64(limit)))
 		look.add(AllocatableMemoryAvailable, Amount{limit - used, limit})
 	}

@@ -61,9 +61,11 @@ func TestPodMemory(t *testing.T) {
 		}
 	}
 	look := &Measurement{Left: map[Signal][]Amount{}}
-	m := &Machine{AllPods: func() (string, int64) { return "/podctl-test-missing", 1 }}
-	if err := m.podMemory(look); err != nil || len(look.Left) > 0 {
-		t.Errorf("without pods: %+v %v", look, err)
+	for name, limit := range map[string]int64{"/podctl-test-missing": 1, "": 0} {
+		m := &Machine{AllPods: func() (string, int64) { return name, limit }}
+		if err := m.podMemory(look); err != nil || len(look.Left) > 0 {
+			t.Errorf("%q: %+v %v", name, look, err)
+		}
 	}
 }
 
