@@ -85,7 +85,7 @@ func TestResources(t *testing.T) {
 		t.Errorf("%+v, %v", o.admission.Settings, err)
 	}
 	o.Eviction.Thresholds = nil
-	if err := o.setResources(); err != nil || o.admission.Settings.KeptFree == nil || len(o.admission.Settings.KeptFree) > 0 {
+	if err := o.setResources(); err != nil || o.admission.KeptFree == nil || len(o.admission.KeptFree) > 0 {
 		t.Errorf("without eviction: %+v, %v", o.admission.Settings, err)
 	}
 	o.admission.MaxPods = 0

@@ -71,8 +71,9 @@ type limitOptions struct {
 
 func (o *limitOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.pids, config.PodPIDsFlag, -1, "Maximum number of processes and threads of a pod (-1: no limit)")
-	f.StringSliceVar(&o.enforce, enforceFlag, nil, "pods: limit all pods together to the resources that --system-reserved "+
-		"leaves; none: do not (default pods as a node of a cluster, otherwise none)")
+	f.StringSliceVar(&o.enforce, enforceFlag, nil,
+		"pods: limit all pods together to the resources that --system-reserved leaves; none: do not "+
+			"(default pods as a node of a cluster, otherwise none)")
 }
 
 // enforceFlag is the name of a flag, and the others are its values.

@@ -31,8 +31,8 @@ func kubelets() map[string]string {
 	}
 }
 
-// kubeletsIn returns the processes with the name of such a program, and their default runtime. proc is /proc, or another
-// directory in tests.
+// kubeletsIn returns the processes with the name of such a program, and their default runtime. proc is /proc, or
+// another directory in tests.
 func kubeletsIn(proc string) iter.Seq[Kubelet] {
 	known := kubelets()
 	return func(yield func(Kubelet) bool) {
@@ -60,8 +60,8 @@ func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 	return Kubelet{}, false
 }
 
-// KubeletOfCgroups returns a kubelet that has the cgroups of this process, with any runtime. Its Endpoint is the default
-// of its program. proc is /proc.
+// KubeletOfCgroups returns a kubelet that has the cgroups of this process, with any runtime. Its Endpoint is the
+// default of its program. proc is /proc.
 func KubeletOfCgroups(proc string) (Kubelet, bool) {
 	for k := range kubeletsIn(proc) {
 		if dir := filepath.Join(proc, strconv.Itoa(k.PID)); isTrusted(dir) && shares(proc, dir, "cgroup") {

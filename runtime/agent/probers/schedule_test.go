@@ -427,7 +427,7 @@ func TestVerdicts(t *testing.T) {
 	if due := dueAt(l.Set, &all[0]); !reflect.DeepEqual(got, want) || !due.Equal(noon.Add(12*time.Second)) {
 		t.Errorf("%+v, due at %s, not %+v", got, due, want)
 	}
-	running := func(v *Verdict) bool { return l.Set.running[key{v.ContainerID, v.Type}] }
+	running := func(v *Verdict) bool { return l.running[key{v.ContainerID, v.Type}] }
 	if v := all[1]; !running(&v) || !dueAt(l.Set, &v).IsZero() || !v.Since.Equal(noon) {
 		t.Errorf("asked and not answered: %+v", v)
 	}
