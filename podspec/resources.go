@@ -25,6 +25,23 @@ func Limits(pod *v1.Pod) (limits v1.ResourceList, cpu, memory bool) {
 	return limits, cpu, memory
 }
 
+// Totals returns the cpu and memory that all containers of a pod share in its cgroup: the request of cpu, and a limit
+// if Limits finds one.
+func Totals(pod *v1.Pod) v1.ResourceRequirements {
+	sum, cpu, memory := Limits(pod)
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	all := v1.ResourceRequirements{
+		Requests: v1.ResourceList{v1.ResourceCPU: *requests.Cpu()}, Limits: v1.ResourceList{},
+	}
+	if cpu {
+		all.Limits[v1.ResourceCPU] = *sum.Cpu()
+	}
+	if memory {
+		all.Limits[v1.ResourceMemory] = *sum.Memory()
+	}
+	return all
+}
+
 // QOSClass returns the pod's quality of service class (kubelet: qos.GetPodQOS).
 func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qos.ComputePodQOS(pod) }
 

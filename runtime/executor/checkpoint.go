@@ -236,7 +236,7 @@ func (x *checkpointer) remember(r *results) error {
 		return nil
 	}
 	x.noteCompletion()
-	x.noteResizedPod(r)
+	resizer{x}.noteResizedPod(r)
 	x.noteLastRun(r)
 	if end := x.plan.End; end != nil {
 		x.checkpoint.End = &model.End{Deletion: end.Deletion, Done: end.Done && r.complete()}

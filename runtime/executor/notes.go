@@ -152,6 +152,9 @@ func (x *checkpointer) noteInFlight(before *v1.Pod) {
 			c.Actuated.Pod = cmp.Or(before, x.desired.Pod).Spec.Resources
 		}
 	}
+	if exists := x.observed.CgroupExists; c.Actuated.Cgroup == nil && exists != nil && *exists {
+		c.Actuated.Cgroup = new(podspec.Totals(cmp.Or(before, x.desired.Pod)))
+	}
 	if c.Actuated.Containers == nil {
 		c.Actuated.Containers = map[string]v1.ResourceRequirements{}
 	}
@@ -194,11 +197,12 @@ func updatesPod(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
 }
 
-// noteResizedPod records the pod's own resources once all changes that depend on them are done. Until then the resize
-// is pending.
-func (x *checkpointer) noteResizedPod(r *results) {
-	if updatesPod(x.plan) && len(r.failed)+len(r.skipped) == 0 {
-		x.checkpoint.Actuated.Pod = x.desired.Pod.Spec.Resources
+// noteCgroup records what the cgroup of the pod has.
+func (x *checkpointer) noteCgroup() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.checkpoint.Actuated != nil {
+		x.checkpoint.Actuated.Cgroup = new(podspec.Totals(x.desired.Pod))
 	}
 }
 

@@ -40,6 +40,9 @@ func (x *preparer) applyCgroup() error {
 	if err == nil {
 		err = x.pod.CgroupMark().Clear()
 	}
+	if err == nil {
+		x.checkpoint.noteCgroup()
+	}
 	return model.WithReason(model.FailedCreatePodContainer, err)
 }
 

@@ -74,6 +74,20 @@ func (x resizer) end(r *results) {
 	}
 }
 
+// noteResizedPod records the pod's own resources once all changes that depend on them are done: of the pod, and of the
+// containers that change in place or are replaced. Until then the resize is pending.
+func (x resizer) noteResizedPod(r *results) {
+	for i := range x.plan.Steps {
+		s := &x.plan.Steps[i]
+		if (resizes(s) || s.Kind == plan.StopContainer) && r.undone(s) {
+			return
+		}
+	}
+	if updatesPod(x.plan) {
+		x.checkpoint.Actuated.Pod = x.desired.Pod.Spec.Resources
+	}
+}
+
 // fail records why a resize has failed.
 func (x resizer) fail(failed []StepError) {
 	i := slices.IndexFunc(failed, func(f StepError) bool { return resizes(f.Step) })

@@ -199,6 +199,8 @@ func (e StartError) Line() string {
 type Actuated struct {
 	Containers map[string]v1.ResourceRequirements `json:"containers"`
 	Pod        *v1.ResourceRequirements           `json:"pod,omitempty"`
+	// Cgroup is what the cgroup of the pod has (podspec.Totals); nil if unknown.
+	Cgroup *v1.ResourceRequirements `json:"cgroup,omitempty"`
 }
 
 // LastRun lists the objects that ran at the end of podctl's last pass. If something is missing since, another program

@@ -170,6 +170,7 @@ func (c *chooser) continueInSandbox() {
 		}
 	}
 	c.removed = leftovers(c.Pod)
+	c.updatePod = podResized(c.Pod)
 	if initialised := c.walkInits(); !initialised {
 		return
 	}
@@ -180,10 +181,8 @@ func (c *chooser) continueInSandbox() {
 		}
 	}
 	if kept == 0 && len(c.regulars) == 0 {
-		c.killPod, c.inits = true, nil
-		return
+		c.killPod, c.inits, c.updatePod = true, nil, false
 	}
-	c.updatePod = c.updatePod || podResized(c.Pod)
 }
 
 // begin adds a start to the list of its container type.

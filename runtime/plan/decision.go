@@ -42,6 +42,8 @@ type decision struct {
 	choice
 	// held reports whether the whole pod is left as it is.
 	held bool
+	// keepsOld reports whether a container continues to run because its replacement cannot start.
+	keepsOld bool
 	// starts are the containers that start in this pass, in order.
 	starts []start
 	// proven are the containers whose images and configuration are checked before anything stops. If a new sandbox

@@ -73,7 +73,10 @@ func (l *layout) runSandbox(proof *proof, ended []string) []string {
 // get more, or after they get less.
 func (l *layout) startAndResize(proof *proof, sandbox []string) {
 	grows := podGrows(l.Pod)
-	if grows {
+	switch {
+	case grows && podShrinks(l.Pod):
+		l.resizePod(l.afterStops())
+	case grows:
 		l.resizePod(nil)
 	}
 	l.startContainers(proof, sandbox)
@@ -89,8 +92,10 @@ func (l *layout) afterStops(steps ...[]string) Needs {
 	return after(steps...).with(Edge{Until: Exited}, l.steps.of(StopContainer))
 }
 
+// resizePod adds the change of the pod's cgroup. A container that keeps its old resources, because its replacement
+// cannot start, needs the old cgroup.
 func (l *layout) resizePod(waits Needs) {
-	if l.updatePod || len(l.updates) > 0 {
+	if (l.updatePod || len(l.updates) > 0) && !l.keepsOld {
 		l.steps.add(Step{
 			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, Needs: waits,
 			Reason: model.Resized, Message: "the pod's resources changed",

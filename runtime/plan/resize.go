@@ -290,8 +290,38 @@ func podGrows(pod *podstatus.Pod) bool {
 	})
 }
 
-// podResized reports whether the pod-level resources differ from the applied ones.
+// podShrinks reports whether a container gets less memory than it has.
+func podShrinks(pod *podstatus.Pod) bool {
+	return slices.ContainsFunc(podstatus.Lasting(pod.Manifest), func(ref podspec.ContainerRef) bool {
+		rec := pod.Newest(ref.Name)
+		if rec == nil {
+			return false
+		}
+		had, known := resourcesBefore(pod, ref.Container, rec)
+		wanted := wantedResources(pod, ref.Container)
+		before, after := had.resources.Limits[v1.ResourceMemory], wanted.Limits[v1.ResourceMemory]
+		return known && after.Cmp(before) < 0
+	})
+}
+
+// podResized reports whether the pod-level resources differ from the applied ones, or the cgroup of the pod from its
+// containers together. A container gets other resources without a resize if it starts again.
 func podResized(pod *podstatus.Pod) bool {
+	return podLevelResized(pod) || cgroupOutdated(pod)
+}
+
+func cgroupOutdated(pod *podstatus.Pod) bool {
+	actuated, exists := pod.Observed.Memory.Actuated, pod.Observed.CgroupExists
+	if actuated == nil || actuated.Cgroup == nil || exists == nil || !*exists {
+		return false
+	}
+	wanted := podspec.Totals(pod.Manifest)
+	return slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
+		return differ(wanted, *actuated.Cgroup, name)
+	})
+}
+
+func podLevelResized(pod *podstatus.Pod) bool {
 	var had *v1.ResourceRequirements
 	switch actuated, last := pod.Observed.Memory.Actuated, appliedOf(pod); {
 	case actuated != nil:

@@ -283,3 +283,43 @@ func TestResizeWaitsForStops(t *testing.T) {
 		}
 	}
 }
+
+// TestCgroupOutdated checks that the cgroup of a pod changes with containers that get their resources by a start: before
+// them if they get more memory, after the stops if they get less, and not while one keeps its old resources.
+func TestCgroupOutdated(t *testing.T) {
+	spec := "  containers: [{name: a, image: '%s', resources: {limits: {memory: %s, cpu: %s}, requests: {cpu: 1m}}}]\n"
+	const stop, check = "stop-a-0-of-s0", "check-a BeforeStart|stop-a-0-of-s0 SpecChanged after check-a|"
+	for name, c := range map[string]struct{ state, before, after, want string }{
+		"it has ended": {
+			"a=Exited:1", fmt.Sprintf(spec, "i:1", "1Gi", "1"), fmt.Sprintf(spec, "i:1", "2Gi", "1"),
+			"check-a BeforeStart|resize-pod Resized|start-a Exited after check-a,resize-pod",
+		},
+		"another image": {
+			"a=Running", fmt.Sprintf(spec, "i:1", "2Gi", "1"), fmt.Sprintf(spec, "i:2", "1Gi", "1"), check +
+				"start-a SpecChanged after check-a," + stop + " created after check-a once exited " + stop +
+				"|resize-pod Resized after " + stop + " once exited " + stop,
+		},
+		"more cpu and less memory": {
+			"a=Running", fmt.Sprintf(spec, "i:1", "2Gi", "1"), fmt.Sprintf(spec, "i:2", "1Gi", "2"), check +
+				"resize-pod Resized after " + stop + " once exited " + stop + "|start-a SpecChanged after check-a,resize-pod," +
+				stop + " created after check-a,resize-pod once exited " + stop,
+		},
+		"a ConfigMap is missing": {
+			"a=Running", fmt.Sprintf(spec, "i:1", "2Gi", "1"),
+			fmt.Sprintf(strings.Replace(spec, "image", "envFrom: [{configMapRef: {name: absent}}], image", 1), "i:1", "1Gi", "1"),
+			"hold a CreateContainerConfigError ConfigMap default/absent is missing: apply a file that has it, or add it with " +
+				"--configmap FILE",
+		},
+		"nothing has changed": {
+			"a=Running", fmt.Sprintf(spec, "i:1", "2Gi", "1"), fmt.Sprintf(spec, "i:1", "2Gi", "1"), "",
+		},
+	} {
+		w := web(t, c.before, c.state)
+		w.Memory.Actuated, w.CgroupExists = actuatedOf(w), new(true)
+		w.Memory.Actuated.Cgroup = new(podspec.Totals(w.Desired.Pod))
+		edited(t, w, modeltest.Pod(c.after))
+		if got := strings.Join(lines(makePlan(w)), "|"); got != c.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}

@@ -40,6 +40,7 @@ func restrain(pod *podstatus.Pod, opts *Options, c choice) *decision {
 	d := &decision{choice: c}
 	d.starts, d.holds = r.holdStarts()
 	d.kills, d.keeps = r.keepBlocked()
+	d.keepsOld = len(d.keeps) > len(r.keeps)
 	var holds []Hold
 	holds, d.held = r.holdPod(d.starts)
 	d.holds = slices.Concat(d.holds, holds, c.holds)

@@ -42,7 +42,9 @@ func (s starter) start(one start, before string) string {
 	name := one.ref.Name
 	check := []string{s.proof.checks[name]}
 	stops, removed := s.steps.named(StopContainer, name), s.steps.named(RemoveContainer, name)
-	needs := after(s.sandbox, check, []string{before})
+	// A pod that grows does so before its containers.
+	resized := s.steps.of(UpdatePod)
+	needs := after(s.sandbox, check, []string{before}, resized)
 	if !s.createSandbox {
 		// In a sandbox that stays, all stops end before the first start, which may need the ports or the memory
 		// (kubelet: SyncPod, step 3).
@@ -55,7 +57,7 @@ func (s starter) start(one start, before string) string {
 		// A replacement is created once it is checked and its attempt is free, while the old container stops. The
 		// stopped container then becomes the newest dead record. One with devices is created after the stop, because
 		// the plugin may reset them.
-		needs, ends = needs.with(Edge{Phase: Create}, slices.Concat(check, removed)), after(check)
+		needs, ends = needs.with(Edge{Phase: Create}, slices.Concat(check, removed, resized)), after(check)
 	}
 	id := s.steps.add(one.explains(Step{
 		ID: "start-" + name, Kind: StartContainer, OnFailure: startFailure(one.ref), Needs: needs,

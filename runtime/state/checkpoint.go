@@ -57,7 +57,9 @@ func (j *Checkpoint) Clone() *Checkpoint {
 		c.Probes[id] = maps.Clone(records)
 	}
 	if j.Actuated != nil {
-		c.Actuated = &model.Actuated{Pod: j.Actuated.Pod, Containers: maps.Clone(j.Actuated.Containers)}
+		actuated := *j.Actuated
+		actuated.Containers = maps.Clone(actuated.Containers)
+		c.Actuated = &actuated
 	}
 	if j.Applied != nil {
 		applied := *j.Applied

@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // TestResizesInCluster checks the life of resizes of a pod of the API server: one that fits, one that waits, and one that
@@ -159,4 +160,42 @@ func resizeOf(m *model.Memory) string {
 		return "resizes: " + m.Resizing.Error
 	}
 	return ""
+}
+
+// TestCgroupOfReplacedContainer checks that the cgroup of a pod gets the limits of a container that another edit
+// replaces, also if podctl does not know what the cgroup has.
+func TestCgroupOfReplacedContainer(t *testing.T) {
+	limited := strings.Replace(web, "image: 'i:1'", "image: 'i:1', resources: {limits: {memory: 64Mi}}", 1)
+	edited := strings.NewReplacer("64Mi", "128Mi", "i:1", "i:2").Replace(limited)
+	for _, known := range []bool{true, false} {
+		l := newLab(t, "i:1", "i:2")
+		l.apply(limited)
+		file := l.layout.Pod(loadPod(t, web).Pod.UID).Checkpoint()
+		read := func() *state.Checkpoint {
+			j, err := file.Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return j
+		}
+		if j := read(); !known {
+			j.Actuated.Cgroup = nil
+			if err := file.Write(j); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := kinds(l.apply(edited).Plan)
+		if strings.Contains(got, "UpdatePod") != known {
+			t.Errorf("known %t: %s", known, got)
+		}
+		if !known && kinds(l.apply(edited).Plan) != "UpdatePod" {
+			t.Error("the second pass does not change the cgroup")
+		}
+		if memory := read().Actuated.Cgroup.Limits.Memory(); memory.String() != "128Mi" {
+			t.Errorf("known %t: the cgroup has %s", known, memory)
+		}
+		if outcome := l.apply(edited); len(outcome.Plan.Steps) > 0 {
+			t.Errorf("known %t: %s", known, kinds(outcome.Plan))
+		}
+	}
 }
