@@ -31,7 +31,7 @@ func (s *Settings) load() (config *rest.Config, rotates bool, err error) {
 	}
 	first, missing := readKubeconfig(s.Bootstrap)
 	switch {
-	case s.Joined && err == nil && errors.Is(missing, fs.ErrNotExist):
+	case s.Joined && err == nil && hasCertificate(now.config) && errors.Is(missing, fs.ErrNotExist):
 		s.Log.Warn("the node has no connection to the API server until there is a new bootstrap kubeconfig",
 			"error", missing.Error())
 		return now.config, true, nil
