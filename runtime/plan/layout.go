@@ -86,10 +86,11 @@ func (l *layout) startAndResize(proof *proof, sandbox []string) {
 	}
 }
 
-// afterStops waits for steps, and until all stops have ended: what a stopping container uses does not count against a
-// new limit (kubelet: SyncPod, steps 3 and 8).
+// afterStops waits for steps and for all stops: what a stopping container uses does not count against a new limit
+// (kubelet: SyncPod, steps 3 and 8), and its cgroup must be gone, because cgroup v1 allows no cgroup in another one
+// with a lower limit of cpu.
 func (l *layout) afterStops(steps ...[]string) Needs {
-	return after(steps...).with(Edge{Until: Exited}, l.steps.of(StopContainer))
+	return after(append(steps, l.steps.of(StopContainer))...)
 }
 
 // resizePod adds the change of the pod's cgroup. A container that keeps its old resources, because its replacement

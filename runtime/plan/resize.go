@@ -290,7 +290,7 @@ func podGrows(pod *podstatus.Pod) bool {
 	})
 }
 
-// podShrinks reports whether a container gets less memory than it has.
+// podShrinks reports whether a container gets less than it has.
 func podShrinks(pod *podstatus.Pod) bool {
 	return slices.ContainsFunc(podstatus.Lasting(pod.Manifest), func(ref podspec.ContainerRef) bool {
 		rec := pod.Newest(ref.Name)
@@ -299,8 +299,10 @@ func podShrinks(pod *podstatus.Pod) bool {
 		}
 		had, known := resourcesBefore(pod, ref.Container, rec)
 		wanted := wantedResources(pod, ref.Container)
-		before, after := had.resources.Limits[v1.ResourceMemory], wanted.Limits[v1.ResourceMemory]
-		return known && after.Cmp(before) < 0
+		return known && slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
+			before, after := had.resources.Limits[name], wanted.Limits[name]
+			return after.Cmp(before) < 0
+		})
 	})
 }
 
