@@ -206,7 +206,7 @@ func (s *weekState) compareMirror(w *week, p *v1.Pod) {
 }
 
 func (s *weekState) compareKind(w *week, p *v1.Pod, want *weekPod) {
-	ended := want.restarts > 0 || w.api.interruptions(p, "app") > 0
+	ended := want.restarts > 0 || w.interruptions(p, "app") > 0
 	killed := ended && (want.spec["restartPolicy"] != nil || want.name == "late" || want.name == "large")
 	if !killed && (want.phase != p.Status.Phase || want.reason != "" && want.reason != p.Status.Reason) {
 		s.problem("%s is %s %s, want %s %s", p.Name, p.Status.Phase, p.Status.Reason, want.phase, want.reason)
@@ -224,9 +224,24 @@ func (s *weekState) compareKind(w *week, p *v1.Pod, want *weekPod) {
 	}
 }
 
+// interruptions returns how often the start of a container was interrupted: by a kill of the agent, as statuses show, or
+// of the runtime, as the log of the agent shows. While the API server is away, it does not get each status.
+func (w *week) interruptions(p *v1.Pod, container string) int32 {
+	n := w.api.interruptions(p, container)
+	text, _ := os.ReadFile(filepath.Join(w.logs, "agent.log"))
+	pod := " pod=week/" + strings.TrimSuffix(p.Name, "-"+nodeName) + " "
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, pod) && strings.Contains(line, ` step="start `+container+`" `) &&
+			(strings.Contains(line, ` msg="step failed" `) || strings.Contains(line, ` because="exited 255 `)) {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *weekState) compareRestarts(w *week, p *v1.Pod, want *weekPod) {
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		allowed := w.api.interruptions(p, c.Name)
+		allowed := w.interruptions(p, c.Name)
 		if c.Name == "app" || want.restored {
 			allowed += want.restarts
 		}
