@@ -93,10 +93,10 @@ func (l *layout) afterStops(steps ...[]string) Needs {
 	return after(append(steps, l.steps.of(StopContainer))...)
 }
 
-// resizePod adds the change of the pod's cgroup. A container that keeps its old resources, because its replacement
-// cannot start, needs the old cgroup.
+// resizePod adds the change of the pod's cgroup. The cgroup does not shrink while a container keeps its old resources
+// because its replacement cannot start.
 func (l *layout) resizePod(waits Needs) {
-	if (l.updatePod || len(l.updates) > 0) && !l.keepsOld {
+	if blocked := l.keepsOld && podShrinks(l.Pod); (l.updatePod || len(l.updates) > 0) && !blocked {
 		l.steps.add(Step{
 			ID: "resize-pod", Kind: UpdatePod, OnFailure: Continue, Needs: waits,
 			Reason: model.Resized, Message: "the pod's resources changed",

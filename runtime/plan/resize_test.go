@@ -315,6 +315,12 @@ func TestCgroupOutdated(t *testing.T) {
 			"hold a CreateContainerConfigError ConfigMap default/absent is missing: apply a file that has it, or add it with " +
 				"--configmap FILE",
 		},
+		"a ConfigMap is missing, and it gets more": {
+			"a=Running", fmt.Sprintf(spec, "i:1", "1Gi", "1"),
+			fmt.Sprintf(strings.Replace(spec, "image", "envFrom: [{configMapRef: {name: absent}}], image", 1), "i:1", "2Gi", "1"),
+			"resize-pod Resized|hold a CreateContainerConfigError ConfigMap default/absent is missing: apply a file that has " +
+				"it, or add it with --configmap FILE",
+		},
 		"nothing has changed": {
 			"a=Running", fmt.Sprintf(spec, "i:1", "2Gi", "1"), fmt.Sprintf(spec, "i:1", "2Gi", "1"), "",
 		},
