@@ -248,9 +248,8 @@ test: ## Unit tests and the quick end-to-end tests: nine minutes the first time,
 	@$(MAKE) --no-print-directory unit-packages unit-others VET=-vet=off SHORT=-short PACKAGES='./cmd/... ./commands/... ./podspec/... ./test/...'
 	@$(MAKE) --no-print-directory e2e VET=-vet=off SKIP='^TestE2E$$/^($(SLOW))$$|InMemory$$|CrashMatrix$$'
 
-# Each target installs what it needs. test-bare runs each of them in a bare root of its own, LONG ones in part.
-LONG := lint unit race e2e
-CHECKS := verify $(LONG) smoke conformance-sample bench-smoke check-dist vm-smoke
+# Each target installs what it needs. test-bare runs each of them in a bare root of its own, long ones in part.
+CHECKS := verify lint unit race e2e smoke conformance-sample bench-smoke check-dist vm-smoke
 
 # race runs most unit tests, and e2e only packages with end-to-end tests. Random tests run with fewer cases than in
 # make unit, which test-all runs.

@@ -31,18 +31,19 @@ func kubelets() map[string]string {
 	}
 }
 
-// kubeletsIn returns the processes with the name of such a program, and their default runtime. proc is /proc, or
-// another directory in tests.
-func kubeletsIn(proc string) iter.Seq[Kubelet] {
+// kubeletsIn returns the processes with the name of such a program by their directories, with their default runtime.
+// proc is /proc, or another directory in tests.
+func kubeletsIn(proc string) iter.Seq2[string, Kubelet] {
 	known := kubelets()
-	return func(yield func(Kubelet) bool) {
+	return func(yield func(string, Kubelet) bool) {
 		for _, entry := range namesIn(proc) {
 			pid, err := strconv.Atoi(entry)
 			if err != nil {
 				continue
 			}
-			name := commandName(filepath.Join(proc, entry, "comm"))
-			if standard, is := known[name]; is && !yield(Kubelet{name, pid, standard}) {
+			dir := filepath.Join(proc, entry)
+			name := commandName(filepath.Join(dir, "comm"))
+			if standard, is := known[name]; is && !yield(dir, Kubelet{name, pid, standard}) {
 				return
 			}
 		}
@@ -51,8 +52,8 @@ func kubeletsIn(proc string) iter.Seq[Kubelet] {
 
 // FindKubelet looks for a kubelet that uses a runtime. proc is /proc.
 func FindKubelet(proc, endpoint string) (Kubelet, bool) {
-	for k := range kubeletsIn(proc) {
-		args := strings.Split(string(contents(filepath.Join(proc, strconv.Itoa(k.PID), "cmdline"))), "\x00")
+	for dir, k := range kubeletsIn(proc) {
+		args := strings.Split(string(contents(filepath.Join(dir, "cmdline"))), "\x00")
 		if k.Endpoint = kubeletEndpoint(args, k.Endpoint); sameSocket(k.Endpoint, endpoint) {
 			return k, true
 		}
@@ -63,8 +64,8 @@ func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 // KubeletOfCgroups returns a kubelet that has the cgroups of this process, with any runtime. Its Endpoint is the
 // default of its program. proc is /proc.
 func KubeletOfCgroups(proc string) (Kubelet, bool) {
-	for k := range kubeletsIn(proc) {
-		if dir := filepath.Join(proc, strconv.Itoa(k.PID)); isTrusted(dir) && shares(proc, dir, "cgroup") {
+	for dir, k := range kubeletsIn(proc) {
+		if isTrusted(dir) && shares(proc, dir, "cgroup") {
 			return k, true
 		}
 	}
@@ -74,8 +75,7 @@ func KubeletOfCgroups(proc string) (Kubelet, bool) {
 // OwnKubelet returns the only kubelet that runs as a process of its own, with the name of its parent if that is not
 // init. Processes of other users cannot claim to be a kubelet, and those in containers have other files. proc is /proc.
 func OwnKubelet(proc string) (pid int, parent string, found bool) {
-	for k := range kubeletsIn(proc) {
-		dir := filepath.Join(proc, strconv.Itoa(k.PID))
+	for dir, k := range kubeletsIn(proc) {
 		if k.Process != "kubelet" || !isTrusted(dir) || !shares(proc, dir, "mnt") {
 			continue
 		}
