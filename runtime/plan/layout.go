@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan/diff"
@@ -72,18 +74,24 @@ func (l *layout) runSandbox(proof *proof, ended []string) []string {
 // startAndResize adds the starts and the changes in place. The pod's own cgroup gets its limits before its containers
 // get more, or after they get less.
 func (l *layout) startAndResize(proof *proof, sandbox []string) {
-	grows := podGrows(l.Pod)
+	first := l.podFirst()
 	switch {
-	case grows && podShrinks(l.Pod):
+	case first && podShrinks(l.Pod):
 		l.resizePod(l.afterStops())
-	case grows:
+	case first:
 		l.resizePod(nil)
 	}
 	l.startContainers(proof, sandbox)
 	resized := l.resizeContainers()
-	if !grows {
+	if !first {
 		l.resizePod(l.afterStops(resized))
 	}
+}
+
+// podFirst reports whether the pod's own cgroup changes before its containers. If the pod gets more memory but less cpu,
+// cpu is taken from running containers first: cgroup v1 allows no container more cpu than its pod, but more memory.
+func (l *layout) podFirst() bool {
+	return podGrows(l.Pod) && (len(l.updates) == 0 || limitChange(l.Pod, v1.ResourceCPU) >= 0)
 }
 
 // afterStops waits for steps and for all stops: what a stopping container uses does not count against a new limit

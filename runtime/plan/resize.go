@@ -271,23 +271,26 @@ func quantity(list v1.ResourceList, name v1.ResourceName) string {
 // podGrows reports whether the limits of the pod's containers add up to more than before. The pod's own cgroup then has
 // to grow before them.
 func podGrows(pod *podstatus.Pod) bool {
-	return slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
-		var before, after resource.Quantity
-		for _, ref := range podstatus.Lasting(pod.Manifest) {
-			wanted := wantedResources(pod, ref.Container)
-			had := applied{resources: wanted}
-			if rec := pod.Newest(ref.Name); rec != nil {
-				if known, ok := resourcesBefore(pod, ref.Container, rec); ok {
-					had = known
-				}
-			} else if actuated := pod.Observed.Memory.Actuated; actuated != nil {
-				had.resources = withPodLimits(actuated.Containers[ref.Name], actuated.Pod)
+	return slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool { return limitChange(pod, name) > 0 })
+}
+
+// limitChange compares the sum of the containers' limits with the sum before: 1 for more, -1 for less.
+func limitChange(pod *podstatus.Pod, name v1.ResourceName) int {
+	var before, after resource.Quantity
+	for _, ref := range podstatus.Lasting(pod.Manifest) {
+		wanted := wantedResources(pod, ref.Container)
+		had := applied{resources: wanted}
+		if rec := pod.Newest(ref.Name); rec != nil {
+			if known, ok := resourcesBefore(pod, ref.Container, rec); ok {
+				had = known
 			}
-			before.Add(had.resources.Limits[name])
-			after.Add(wanted.Limits[name])
+		} else if actuated := pod.Observed.Memory.Actuated; actuated != nil {
+			had.resources = withPodLimits(actuated.Containers[ref.Name], actuated.Pod)
 		}
-		return after.Cmp(before) > 0
-	})
+		before.Add(had.resources.Limits[name])
+		after.Add(wanted.Limits[name])
+	}
+	return after.Cmp(before)
 }
 
 // podShrinks reports whether a container gets less than it has.

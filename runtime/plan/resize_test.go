@@ -267,6 +267,17 @@ func TestPodGrowsBeforeItsContainers(t *testing.T) {
 	}
 }
 
+// TestCPUShrinksFirst checks that a running container gives up cpu before its pod, also if the pod gets more memory.
+func TestCPUShrinksFirst(t *testing.T) {
+	spec := "  containers: [{name: a, image: i:1, resources: {limits: {cpu: %d, memory: %dGi}}}]\n"
+	w := web(t, fmt.Sprintf(spec, 2, 1), "a=Running")
+	w.Memory.Actuated = actuatedOf(w)
+	edited(t, w, modeltest.Pod(fmt.Sprintf(spec, 1, 2)))
+	if diff := cmp.Diff([]string{"update-a Resized", "resize-pod Resized after update-a"}, lines(makePlan(w))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 // TestResizeWaitsForStops checks that a pod and its containers shrink after a container with the old resources has
 // stopped.
 func TestResizeWaitsForStops(t *testing.T) {
