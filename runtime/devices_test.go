@@ -226,17 +226,7 @@ func TestFailedAllocation(t *testing.T) {
 	if slices.Contains(d.server.Calls(), "RunPodSandbox") {
 		t.Error("a sandbox was created")
 	}
-	fromAPI := func(name string) *podspec.Desired {
-		pod := d.load(gpuPod(name, "i:1")).Pod
-		pod.UID = "7c2f4d9e-2f7a-4f0e-9d4b-000000000001"
-		c := podspec.New(pod, podspec.OwnerAPI, pod.UID)
-		c.Owner = podspec.OwnerAPI
-		return c
-	}
-	if err := state.ClusterServices(d.layout).Write([]byte("{}")); err != nil {
-		t.Fatal(err)
-	}
-	c := fromAPI("three")
+	c := d.fromAPI("three")
 	pass := func() (*plan.Plan, error) {
 		outcome, err := d.engine.Pods.Apply(t.Context(), c, executor.Options{Watched: true, ClusterPods: true})
 		if err != nil {
@@ -259,6 +249,42 @@ func TestFailedAllocation(t *testing.T) {
 	}
 	if err = d.converge(gpuPod("one", "i:1")); err != nil {
 		t.Error(err)
+	}
+}
+
+// fromAPI returns a pod of the API server with one device.
+func (d *deviceLab) fromAPI(name string) *podspec.Desired {
+	d.t.Helper()
+	if err := state.ClusterServices(d.layout).Write([]byte("{}")); err != nil {
+		d.t.Fatal(err)
+	}
+	pod := d.load(gpuPod(name, "i:1")).Pod
+	pod.UID = "7c2f4d9e-2f7a-4f0e-9d4b-000000000001"
+	c := podspec.New(pod, podspec.OwnerAPI, pod.UID)
+	c.Owner = podspec.OwnerAPI
+	return c
+}
+
+// TestInterruptedAllocation: a pass that is cut short while the plugin is called does not reject its pod.
+func TestInterruptedAllocation(t *testing.T) {
+	d := newDeviceLab(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	d.plug(&devicestest.Plugin{Answer: mounting, Fail: func(call string) error {
+		if call == "Allocate" {
+			cancel()
+		}
+		return nil
+	}}, devicestest.Healthy("0"))
+	c := d.fromAPI("one")
+	if o, err := d.engine.Pods.Apply(ctx, c, executor.Options{Watched: true, ClusterPods: true}); err == nil && o.Err() == nil {
+		t.Error("the pass was not interrupted")
+	}
+	o, err := d.engine.Pods.Apply(t.Context(), c, executor.Options{Watched: true, ClusterPods: true})
+	if err != nil || o.Err() != nil || o.Plan.Rejection != nil {
+		t.Fatalf("%v, %+v", err, o)
+	}
+	if got := d.mounted("one"); len(got) == 0 && len(o.Plan.Steps) == 0 {
+		t.Error("the pod does not start")
 	}
 }
 

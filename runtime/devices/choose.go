@@ -19,11 +19,11 @@ type prefer func(ctx context.Context, resource string, available, must []string,
 type chooser struct {
 	resources map[string]*resource
 	records   records
-	// uses are the pods that use their devices, and whether they end. A pod that is missing has ended. It is nil while
-	// not all pods are known: any other pod may then have ended, so the pod waits for its devices.
-	uses   map[types.UID]bool
-	pod    types.UID
-	prefer prefer
+	// uses are the pods that use their devices, and whether they end. It is nil while not all pods are known: any other
+	// pod may then have ended, so the pod waits for its devices.
+	uses    map[types.UID]bool
+	request *model.DeviceRequest
+	prefer  prefer
 	// reusable are the devices of init containers, which end before the next container starts.
 	reusable map[string]idSet
 	// chosen are the devices that were chosen for containers of the pod.
@@ -47,13 +47,13 @@ func (s idSet) remove(ids ...string) {
 
 func (s idSet) sorted() []string { return slices.Sorted(maps.Keys(s)) }
 
-// choose chooses the devices of all containers. Containers get devices in the order of the request. An init container
+// choose chooses the devices of all containers of the request. Containers get devices in the order of the request. An init container
 // that ends leaves its devices to the others of its pod (kubelet: ManagerImpl.Allocate).
-func (c *chooser) choose(ctx context.Context, request *model.DeviceRequest) model.Devices {
+func (c *chooser) choose(ctx context.Context) model.Devices {
 	c.reusable, c.chosen = map[string]idSet{}, map[string]idSet{}
 	all := model.Devices{Sets: map[string][]model.DeviceSet{}, Faults: map[string]model.DeviceFault{}}
-	for i := range request.Containers {
-		need := &request.Containers[i]
+	for i := range c.request.Containers {
+		need := &c.request.Containers[i]
 		for _, name := range need.Resources() {
 			set, fault := c.chooseOne(ctx, need, name)
 			if fault != nil {
@@ -105,7 +105,7 @@ func (c *chooser) chooseOne(
 	ctx context.Context, need *model.DeviceNeed, name string,
 ) (*model.DeviceSet, *model.DeviceFault) {
 	r, amount := c.resources[name], need.Amounts[name]
-	record := c.records[key{c.pod, need.Container, name}]
+	record := c.records[key{c.request.Pod, need.Container, name}]
 	switch {
 	case r == nil, r.expired:
 		return nil, unregistered(name, amount)
@@ -196,14 +196,15 @@ func (c *chooser) free(r *resource, name string) (free []string, ending int) {
 	used, leaving := idSet{}, idSet{}
 	maps.Copy(used, c.chosen[name])
 	for k, rec := range c.records {
-		ends, uses := c.uses[k.pod]
 		switch {
 		case k.resource != name:
-		case k.pod == c.pod:
+		case k.pod == c.request.Pod && c.request.Amount(k.container, name) == 0:
+			leaving.add(rec.ids()...) // The manifest has changed; see Manager.Keep.
+		case k.pod == c.request.Pod:
 			used.add(rec.ids()...)
-		case ends, c.uses == nil:
+		case c.uses[k.pod], c.uses == nil:
 			leaving.add(rec.ids()...)
-		case uses:
+		default:
 			used.add(rec.ids()...)
 		}
 	}

@@ -365,12 +365,12 @@ func TestContainersOfAPod(t *testing.T) {
 	}
 	m.expect(r, want)
 	m.expect(asks("p2", "c"), map[string]string{"c": "Requested: 1, Available: 0"})
+	m.expect(asks("p1", "sidecar", "d"), map[string]string{"d": "Requested: 1, Available: 0"})
 	m.users = nil
 	m.Settle()
 	three := asks("p3", "x", "y")
 	three.Containers[1].Amounts[gpu] = 2
 	m.expect(three, map[string]string{"x": "container y: requested number", "y": "Requested: 2, Available: 1"})
-	m.expect(asks("p1", "sidecar", "d"), map[string]string{"d": "Requested: 1, Available: 0"})
 }
 
 // TestPreferredDevices: the plugin prefers devices, but cannot give one that is in use or unhealthy.

@@ -39,8 +39,12 @@ func RemoveSockets(dir string) error {
 		return nil
 	}
 	for _, e := range entries {
-		if e.Type() == fs.ModeSocket {
-			err = errors.Join(err, os.Remove(filepath.Join(dir, e.Name())))
+		if e.Type() != fs.ModeSocket {
+			continue
+		}
+		// A plugin that watches the first socket may remove its own meanwhile.
+		if gone := os.Remove(filepath.Join(dir, e.Name())); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 	}
 	return err

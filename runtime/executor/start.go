@@ -212,6 +212,8 @@ func (x *starter) allocateDevices(ctx context.Context, s *plan.Step) error {
 		return nil
 	case errors.Is(err, model.ErrDevicesTaken):
 		return &StateChangedError{err: err}
+	case ctx.Err() != nil:
+		return err // The pass was cut short, and the next one tries again.
 	}
 	err = model.WithReason(model.UnexpectedAdmissionError, err)
 	if s.OnFailure == plan.Reject {
@@ -234,5 +236,9 @@ func (x *starter) devices(ctx context.Context, ref podspec.ContainerRef) (*model
 	if len(x.observed.Devices.Of(ref.Name)) == 0 {
 		return nil, nil
 	}
-	return x.Devices.PrepareDevices(ctx, x.plan.Pod.UID, ref.Name)
+	config, err := x.Devices.PrepareDevices(ctx, x.plan.Pod.UID, ref.Name)
+	if errors.Is(err, model.ErrDevicesTaken) {
+		err = &StateChangedError{err: err}
+	}
+	return config, err
 }

@@ -58,6 +58,16 @@ func (r *DeviceRequest) Needs(resource string) bool {
 	return slices.ContainsFunc(r.Containers, func(n DeviceNeed) bool { return n.Amounts[resource] > 0 })
 }
 
+// Amount returns the number of devices of a resource that a container needs.
+func (r *DeviceRequest) Amount(container, resource string) int64 {
+	for i := range r.Containers {
+		if r.Containers[i].Container == container {
+			return r.Containers[i].Amounts[resource]
+		}
+	}
+	return 0
+}
+
 // Devices are the devices for the containers of a pod.
 type Devices struct {
 	// Sets are the devices that a container has or can get, by container.
@@ -122,12 +132,13 @@ type DeviceFault struct {
 
 // DeviceManager gives devices of plugins to containers. The agent has one, and other processes call it.
 type DeviceManager interface {
-	// ChooseDevices returns the devices that the containers of a pod have or can get. It changes nothing.
+	// ChooseDevices returns the devices that the containers of a pod have or can get. It allocates none.
 	ChooseDevices(ctx context.Context, request *DeviceRequest) (Devices, error)
 	// AllocateDevices allocates devices that were chosen for a container. It returns ErrDevicesTaken if they are not
 	// available any more.
 	AllocateDevices(ctx context.Context, pod types.UID, container string, sets []DeviceSet) error
-	// PrepareDevices prepares the devices of a container for its start, and returns what they add to its message.
+	// PrepareDevices prepares the devices of a container for its start, and returns what they add to its message. It
+	// returns ErrDevicesTaken if the container has no devices any more.
 	PrepareDevices(ctx context.Context, pod types.UID, container string) (*DeviceConfig, error)
 }
 

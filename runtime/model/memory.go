@@ -110,6 +110,24 @@ func (d *Deletion) Mark(pod *v1.Pod) {
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &until, &d.GracePeriodSeconds
 }
 
+// StillRuns reports whether containers of a pod that is over may run: it has exceeded its deadline or is being evicted,
+// and the pass that stops them has not ended.
+func (m *Memory) StillRuns() bool {
+	if m.LastRun == nil {
+		return false
+	}
+	var ends map[string]ContainerEnd
+	if m.Completion != nil {
+		ends = m.Completion.Containers
+	}
+	for name := range m.LastRun.Containers {
+		if _, ended := ends[name]; !ended {
+			return true
+		}
+	}
+	return false
+}
+
 // Completion records that a pod finished, so that it does not run again if the runtime loses its records.
 type Completion struct {
 	Phase v1.PodPhase `json:"phase"`

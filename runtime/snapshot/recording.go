@@ -46,16 +46,16 @@ func (r Recording) others(ref model.PodRef) []model.Admitted {
 }
 
 // TakenBy returns the resources that a pod uses on the node, according to its memory. It returns nil for a pod that was
-// not admitted, has ended or was evicted. A pod that is being deleted still uses them (kubelet: GetActivePods), and so
-// does one that is being preempted, because a critical pod waits for its end.
+// not admitted or that has ended. A pod that is being stopped still uses them (kubelet: GetActivePods), and so does one
+// that is being preempted, because a critical pod waits for its end.
 func TakenBy(m *model.Memory) *model.Admitted {
+	over := m.Completion != nil || m.Eviction != nil
 	preempted := m.Eviction != nil && m.Eviction.Preempted && !m.Eviction.Done
-	if m.Applied == nil || m.Applied.Pod == nil || m.Completion != nil || m.Rejection != nil ||
-		m.Eviction != nil && !preempted {
+	if m.Applied == nil || m.Applied.Pod == nil || m.Rejection != nil || over && !preempted && !m.StillRuns() {
 		return nil
 	}
 	taken := admission.TakenBy(m.Applied.Pod)
-	taken.Terminating = preempted || m.Leaving() != nil
+	taken.Terminating = over || m.Leaving() != nil
 	return &taken
 }
 

@@ -170,7 +170,7 @@ func TestEvictionWithFaults(t *testing.T) {
 }
 
 // TestResourcesOfPreemptedPod checks that a preempted pod uses its resources until it has ended, because a critical pod
-// waits for that. An evicted pod uses none.
+// waits for that. Any other pod that is over uses them while its containers run.
 func TestResourcesOfPreemptedPod(t *testing.T) {
 	applied := loadPod(t, full)
 	for _, preempted := range []bool{true, false} {
@@ -178,9 +178,24 @@ func TestResourcesOfPreemptedPod(t *testing.T) {
 		if taken := snapshot.TakenBy(m); (taken != nil) != preempted || preempted && !taken.Terminating {
 			t.Errorf("preempted %t: %+v", preempted, taken)
 		}
-		m.Eviction.Done = true
+		m.LastRun = &model.LastRun{Containers: map[string]string{"app": "c1"}}
+		if taken := snapshot.TakenBy(m); taken == nil || !taken.Terminating {
+			t.Errorf("preempted %t, with a container: %+v", preempted, taken)
+		}
+		m.LastRun, m.Eviction.Done = nil, true
 		if taken := snapshot.TakenBy(m); taken != nil {
 			t.Errorf("preempted %t, at its end: %+v", preempted, taken)
 		}
+	}
+	m := &model.Memory{
+		Applied: applied, Completion: &model.Completion{Phase: "Failed"},
+		LastRun: &model.LastRun{Containers: map[string]string{"app": "c1"}},
+	}
+	if taken := snapshot.TakenBy(m); taken == nil || !taken.Terminating {
+		t.Errorf("after its deadline: %+v", taken)
+	}
+	m.Completion.Containers = map[string]model.ContainerEnd{"app": {}}
+	if taken := snapshot.TakenBy(m); taken != nil {
+		t.Errorf("after its containers have ended: %+v", taken)
 	}
 }

@@ -57,7 +57,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 		Now:          d.Now,
 		Log:          d.Log,
 		Workloads:    workloads,
-		Listeners:    []agent.Listener{d.services(ctx, workloads.Changed)},
+		Listeners:    []agent.Listener{d.services(ctx, workloads.Changed), d.keepDevices},
 		Started:      func() { notify(sd.SdNotifyReady) },
 		Ready: func() {
 			d.Log.Info("ready")

@@ -4,7 +4,9 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 
+	"github.com/podctl/podctl/runtime/agent"
 	"github.com/podctl/podctl/runtime/agent/api"
 	"github.com/podctl/podctl/runtime/devices"
 	"github.com/podctl/podctl/runtime/model"
@@ -30,6 +32,22 @@ func (d *daemon) newDevices() *devices.Manager {
 
 // Devices returns the manager of devices.
 func (d *daemon) Devices() model.DeviceManager { return d.devices }
+
+// keepDevices is a listener that drops the devices which containers do not need any more, once these have stopped.
+func (d *daemon) keepDevices(ctx context.Context, e *agent.Event) {
+	switch {
+	case e.Kind == agent.Ended:
+		d.devices.Keep(ctx, &model.DeviceRequest{Pod: e.Pod.UID}, func(string) bool { return false })
+	case e.Kind == agent.Passed && e.Outcome != nil && e.Outcome.Desired != nil:
+		p, request := e.Outcome.Plan, model.DeviceRequestOf(e.Outcome.Desired.Pod)
+		upToDate := len(p.Steps) == 0 && len(p.Holds) == 0
+		d.devices.Keep(ctx, &request, func(container string) bool {
+			return !upToDate && slices.ContainsFunc(e.Outcome.Input.Observed.Containers, func(c model.Container) bool {
+				return c.Name == container && c.State == model.Running
+			})
+		})
+	}
+}
 
 // serveDevices serves the registration of device plugins until the context ends. Only root can use the socket, as with
 // a kubelet. The sockets of an earlier agent are removed, so that plugins notice the new one.
