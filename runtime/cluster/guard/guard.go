@@ -169,6 +169,12 @@ func get[T any, P named[T]](ctx context.Context, r *rest.Request) (types.UID, er
 	return uid, nil
 }
 
+// IsNew reports whether this machine has not registered the node yet. It is false if that cannot be known.
+func (g *Guard) IsNew() bool {
+	known, err := membership.Read(g.StateDir)
+	return err == nil && (known == nil || known.UID == "")
+}
+
 // Registered records a registration, and returns the record before; nil if there was none.
 func (g *Guard) Registered(uid types.UID, bootID string) (before *membership.Record, err error) {
 	g.mu.Lock()

@@ -44,6 +44,8 @@ type Settings struct {
 type Cluster interface {
 	// Confirm returns an error if another cluster answers, or if that cannot be known now.
 	Confirm(ctx context.Context) error
+	// IsNew reports whether this machine has not registered the node yet.
+	IsNew() bool
 	// Registered records a registration, and returns the record before; nil if there was none.
 	Registered(uid types.UID, bootID string) (before *membership.Record, err error)
 }

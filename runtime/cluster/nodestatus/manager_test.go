@@ -15,6 +15,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -89,6 +90,12 @@ func (l *lab) Confirm(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.other
+}
+
+// IsNew reports whether no registration is recorded.
+func (l *lab) IsNew() bool {
+	known, err := membership.Read(l.dir)
+	return err == nil && known == nil
 }
 
 // Registered records a registration.
@@ -275,9 +282,14 @@ func TestExistingNode(t *testing.T) {
 		node.UID = "u"
 		node.Labels["other"], node.Labels[v1.LabelHostname] = "x", "old"
 		node.Spec.Taints = []v1.Taint{{Key: "t", Effect: v1.TaintEffectNoSchedule}}
+		gpu := v1.ResourceName("example.com/gpu") // a device of an earlier machine
+		node.Status.Capacity[gpu], node.Status.Allocatable[gpu] = resource.MustParse("8"), resource.MustParse("8")
 		l.server.store(node)
 		l.start()
 		l.expect("at the start", l.after(0), "0s POST, 0s GET, 0s PATCH, 0s PATCH")
+		if n := l.server.node.Status.Capacity[gpu]; !n.IsZero() {
+			t.Errorf("the Node shows %s devices of an earlier machine", n.String())
+		}
 		l.expect("events", l.events(), "Starting")
 		if now := l.server.node; now.Labels["other"] != "x" || now.Labels[v1.LabelHostname] != "h" || len(now.Spec.Taints) != 1 {
 			t.Errorf("%+v", now)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -76,6 +77,20 @@ func reconcile(initial, existing *v1.Node) (node *v1.Node, changed bool) {
 		changed = setHugePages(*list.from, *list.to) || changed
 	}
 	return node, changed
+}
+
+// resetDevices sets the devices of a Node to zero, because they are those of an earlier machine of that name, or of
+// another agent. Their plugins register again (kubelet: reconcileExtendedResource).
+func resetDevices(status *v1.NodeStatus) (changed bool) {
+	for _, list := range []v1.ResourceList{status.Capacity, status.Allocatable} {
+		for name, amount := range list {
+			if podspec.IsExtendedResource(name) && !amount.IsZero() {
+				list[name] = *resource.NewQuantity(0, resource.DecimalSI)
+				changed = true
+			}
+		}
+	}
+	return changed
 }
 
 func setDefaultLabels(initial, node *v1.Node) (changed bool) {

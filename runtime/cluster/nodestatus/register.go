@@ -70,6 +70,9 @@ func (m *Manager) tryRegister(ctx context.Context, limit time.Duration) (*v1.Nod
 		return nil, getErr
 	}
 	node, changed := reconcile(initial, existing)
+	if m.Cluster.IsNew() {
+		changed = resetDevices(&node.Status) || changed
+	}
 	if !changed {
 		return existing, nil
 	}

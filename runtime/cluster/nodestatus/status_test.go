@@ -160,6 +160,13 @@ func TestReconcile(t *testing.T) {
 	if len(node.Status.Capacity) != 3 || pages.String() != "4Mi" || gpus.Value() != 2 || cpus.Value() != 1 {
 		t.Error(node.Status.Capacity)
 	}
+	if !resetDevices(&node.Status) || resetDevices(&node.Status) {
+		t.Error("the devices of an earlier machine are not removed, or twice")
+	}
+	gpus, cpus = node.Status.Allocatable["example.com/gpu"], node.Status.Allocatable["cpu"]
+	if len(node.Status.Allocatable) != 3 || !gpus.IsZero() || cpus.Value() != 1 {
+		t.Error(node.Status.Allocatable)
+	}
 	if _, again := reconcile(initial, node); again {
 		t.Error("a second time changes something")
 	}
