@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/docker/cli/cli/config"
 	"github.com/docker/cli/cli/config/configfile"
@@ -25,9 +27,11 @@ const configMax = 1 << 20
 // may belong to another user, whose configuration could name a program that root would run. Such a file is left out.
 type userKeychain struct{ getenv func(string) string }
 
-// Find uses the first existing file (go-containerregistry: keychain.go).
-func (k userKeychain) Find(ctx context.Context, host string) (Found, error) {
-	var found Found
+// Find uses DOCKER_AUTH_CONFIG, or else the first existing file (go-containerregistry: keychain.go).
+func (k userKeychain) Find(ctx context.Context, host string) (found Found, err error) {
+	if found.Auth, err = fromEnvironment(host); found.Auth != nil || err != nil {
+		return found, err
+	}
 	for _, path := range k.files() {
 		settings, err := readDockerConfig(path)
 		switch untrusted := (*safefs.UntrustedError)(nil); {
@@ -63,7 +67,11 @@ func (k userKeychain) files() []string {
 	}
 	add(cmp.Or(k.getenv("DOCKER_CONFIG"), below(".docker")), config.ConfigFileName)
 	add(k.getenv("REGISTRY_AUTH_FILE"))
-	add(k.getenv("XDG_RUNTIME_DIR"), "containers", "auth.json")
+	if dir := k.getenv("XDG_RUNTIME_DIR"); dir != "" {
+		add(dir, "containers", "auth.json")
+	} else { // As with sudo and in a service, podman then uses a directory per user (containers-auth.json).
+		add("/run/containers", strconv.Itoa(os.Getuid()), "auth.json")
+	}
 	add(cmp.Or(k.getenv("XDG_CONFIG_HOME"), below(".config")), "containers", "auth.json")
 	return files
 }
@@ -86,29 +94,40 @@ func readDockerConfig(path string) (*configfile.ConfigFile, error) {
 	return settings, nil
 }
 
-// authOf returns a registry's credentials from DOCKER_AUTH_CONFIG, from the configured credential helper, or else from
-// the configuration itself, like docker.
-func authOf(ctx context.Context, settings *configfile.ConfigFile, host string) (*runtimeapi.AuthConfig, error) {
+// fromEnvironment returns a registry's credentials from DOCKER_AUTH_CONFIG; nil if it has none.
+func fromEnvironment(host string) (*runtimeapi.AuthConfig, error) {
 	// An empty configuration returns the credentials of the environment.
 	auth, err := configfile.New("").GetAuthConfig(host)
 	if err != nil {
 		return nil, errors.New("DOCKER_AUTH_CONFIG cannot be read")
 	}
-	if auth.Username == "" {
-		if auth, err = credentials.NewFileStore(settings).Get(host); err != nil {
+	return requestOf(&auth), nil
+}
+
+// authOf returns a registry's credentials from the configured credential helper, or else from the configuration
+// itself, like docker.
+func authOf(ctx context.Context, settings *configfile.ConfigFile, host string) (*runtimeapi.AuthConfig, error) {
+	auth, err := credentials.NewFileStore(settings).Get(host)
+	if err != nil {
+		return nil, err
+	}
+	if helper := helperOf(settings, host); helper != "" {
+		if auth, err = queryHelper(ctx, helper, host); err != nil {
 			return nil, err
 		}
-		if helper := helperOf(settings, host); helper != "" {
-			auth, err = queryHelper(ctx, helper, host)
-		}
 	}
-	if auth.ServerAddress = ""; err != nil || auth == (types.AuthConfig{}) {
-		return nil, err
+	return requestOf(&auth), nil
+}
+
+// requestOf returns credentials as a request to the runtime has them; nil if there are none.
+func requestOf(auth *types.AuthConfig) *runtimeapi.AuthConfig {
+	if auth.ServerAddress = ""; *auth == (types.AuthConfig{}) {
+		return nil
 	}
 	return &runtimeapi.AuthConfig{
 		Username: auth.Username, Password: auth.Password, Auth: auth.Auth,
 		IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
-	}, nil
+	}
 }
 
 // helperOf returns the credential helper for a registry. An empty name for a host means that its credentials are in the

@@ -35,10 +35,11 @@ func put(t *testing.T, path, text string, mode os.FileMode) {
 func home(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DOCKER_AUTH_CONFIG"} {
+	for _, name := range []string{"DOCKER_CONFIG", "REGISTRY_AUTH_FILE", "XDG_CONFIG_HOME", "DOCKER_AUTH_CONFIG"} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("HOME", dir)
+	t.Setenv("XDG_RUNTIME_DIR", filepath.Join(dir, "none")) // Without it, podman's credentials of this machine count.
 	return dir
 }
 
@@ -78,6 +79,34 @@ func TestFirstCredentialsFileIsUsed(t *testing.T) {
 	t.Setenv("DOCKER_AUTH_CONFIG", login("environment"))
 	if users, err := asked(t, nil); err != nil || len(users) != 1 || users[0] != "environment" {
 		t.Errorf("DOCKER_AUTH_CONFIG: asked as %q, %v", users, err)
+	}
+}
+
+// TestCredentialsOfTheEnvironment checks that DOCKER_AUTH_CONFIG needs no file, and takes precedence over a broken one.
+func TestCredentialsOfTheEnvironment(t *testing.T) {
+	dir := home(t)
+	t.Setenv("DOCKER_AUTH_CONFIG", login("environment"))
+	if users, err := asked(t, nil); err != nil || len(users) != 1 || users[0] != "environment" {
+		t.Errorf("without a file: asked as %q, %v", users, err)
+	}
+	put(t, filepath.Join(dir, ".docker/config.json"), "hunter2", 0o600)
+	if users, err := asked(t, nil); err != nil || len(users) != 1 || users[0] != "environment" {
+		t.Errorf("with a broken file: asked as %q, %v", users, err)
+	}
+}
+
+// TestFilesOfPodman checks where `podman login` stores credentials with and without XDG_RUNTIME_DIR.
+func TestFilesOfPodman(t *testing.T) {
+	for runtimeDir, want := range map[string]string{
+		"/run/user/7": "/run/user/7/containers/auth.json",
+		"":            fmt.Sprintf("/run/containers/%d/auth.json", os.Getuid()),
+	} {
+		files := userKeychain{getenv: func(name string) string {
+			return map[string]string{"XDG_RUNTIME_DIR": runtimeDir}[name]
+		}}.files()
+		if len(files) != 1 || files[0] != want {
+			t.Errorf("%q: %q, want %s", runtimeDir, files, want)
+		}
 	}
 }
 
