@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/user"
 	"time"
 
 	"golang.org/x/term"
@@ -29,9 +30,10 @@ type Env struct {
 	SystemConfig string
 }
 
-// System returns the environment of the process. It also disables the logs of libraries.
+// System returns the environment of the process. It also disables the logs of libraries, and sets HOME if it is missing.
 func System() *Env {
 	quietLibraries()
+	setHome()
 	in, out, err := os.Stdin, os.Stdout, os.Stderr //nolint:forbidigo // only here a command accesses the process
 	return &Env{
 		In:     in,
@@ -52,6 +54,17 @@ func quietLibraries() {
 	klog.SetOutput(io.Discard)
 	// Without a logger, klog still writes errors to stderr. The empty logger drops them.
 	klog.SetLogger(klog.Logger{})
+}
+
+// setHome sets HOME if it is missing, as in a systemd unit without User=. The agent then uses the same configuration and
+// registry credentials as commands of the same user, and credential helpers find their files.
+func setHome() {
+	if os.Getenv("HOME") != "" {
+		return
+	}
+	if u, err := user.Current(); err == nil {
+		_ = os.Setenv("HOME", u.HomeDir) // It fails only for invalid names.
+	}
 }
 
 // documentMax is the maximum size of a document in bytes. A snapshot of a hundred pods has ten megabytes.

@@ -3,6 +3,7 @@ package terminal
 import (
 	"errors"
 	"os"
+	"os/user"
 	"path/filepath"
 	"testing"
 
@@ -26,5 +27,19 @@ func TestLibrariesAreQuiet(t *testing.T) {
 	}
 	if err := file.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestHome: without HOME, as in a systemd unit, it is the home directory of the user. Otherwise it stays.
+func TestHome(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for home, want := range map[string]string{"": me.HomeDir, "/other": "/other"} {
+		t.Setenv("HOME", home)
+		if got := System().Getenv("HOME"); got != want {
+			t.Errorf("%q becomes %q, want %q", home, got, want)
+		}
 	}
 }
