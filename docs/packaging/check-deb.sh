@@ -43,6 +43,12 @@ bash -n "$root/usr/share/bash-completion/completions/podctl"
 for script in "$root"/DEBIAN/p*; do
 	sh -n "$script"
 done
+# What an installation and an upgrade from an older version call, on a machine with systemd.
+mkdir "$root/bin" && printf '#!/bin/sh\necho "$*"\n' >"$root/bin/systemctl" && chmod 0755 "$root/bin/systemctl"
+sed "s|/run/systemd/system|$root|" "$root/DEBIAN/postinst" >"$root/postinst"
+configure() { PATH="$root/bin:$PATH" sh "$root/postinst" configure "$@" | tr '\n' ';'; }
+[ "$(configure "")" = "daemon-reload;" ] || fail "an installation calls $(configure "")"
+[ "$(configure 0.1)" = "daemon-reload;try-restart podctl-agent.service;" ] || fail "an upgrade calls $(configure 0.1)"
 for program in "$podctl" "$node"; do
 	sbom=$root/usr/share/doc/podctl/$(basename "$program").spdx.json
 	grep -q "\"checksumValue\": \"$(sha256sum <"$program" | cut -d ' ' -f 1)\"" "$sbom" ||

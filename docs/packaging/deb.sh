@@ -39,14 +39,25 @@ Description: kubelet's pod sync as a command
  only files and a CRI socket.
 CONTROL
 
+# After an upgrade, a running agent restarts with the new version. Pods keep running. The private containerd stays,
+# because its program is not part of the package. An agent that does not start must not block apt.
 cat >"$tree/DEBIAN/postinst" <<'SCRIPT'
+#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then
+	systemctl daemon-reload
+	if [ "$1" = configure ] && [ -n "$2" ]; then
+		systemctl try-restart podctl-agent.service || true
+	fi
+fi
+SCRIPT
+cat >"$tree/DEBIAN/postrm" <<'SCRIPT'
 #!/bin/sh
 set -e
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
 fi
 SCRIPT
-cp "$tree/DEBIAN/postinst" "$tree/DEBIAN/postrm"
 # Pods and their containers are the user's: they stay, also without podctl.
 cat >"$tree/DEBIAN/prerm" <<'SCRIPT'
 #!/bin/sh
