@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -45,7 +46,7 @@ type agentOptions struct {
 	listen      string
 	// from has the sources from the configuration file. They apply if the command line has none.
 	from []string
-	// show prints the configuration instead of running an agent.
+	// show prints the configuration and checks it, instead of running an agent.
 	show bool
 	// heard receives the signals to the process.
 	signals signals
@@ -95,30 +96,35 @@ func New(sess *session.Session, program Program) *cobra.Command {
 	return cmd
 }
 
-// run runs the agent until a signal ends it, or prints its settings.
+// run runs the agent until a signal ends it, or prints its settings and checks them.
 func (o *agentOptions) run(cmd *cobra.Command, sess *session.Session, args []string) error {
 	now := settingsOf(cmd, args)
 	left, err := membership.HasLeft(sess.Flags.Layout().Root)
 	if now["left"] = strconv.FormatBool(left); err != nil {
 		return err
 	}
-	if o.show {
-		return terminal.WriteDocument(sess.IO.Out, "json", now)
-	}
 	if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
 		return err
 	}
 	if left && o.Cluster != nil {
 		o.Cluster = nil
-		sess.IO.Note("This machine has left its cluster, so the agent does not use --kubeconfig. " +
-			"Run `podctl agent join` to use it again.")
+		if !o.show {
+			sess.IO.Note("This machine has left its cluster, so the agent does not use --kubeconfig. " +
+				"Run `podctl agent join` to use it again.")
+		}
 	}
 	if err = o.toCluster(); err != nil {
 		return err
 	}
-	o.signals = receiveSignals()
+	if !o.show {
+		o.signals = receiveSignals()
+	}
 	if err = o.complete(sess, args, now); err != nil {
 		return err
+	}
+	if o.show {
+		// A change is only refused if the settings are printed before this check fails; see settings.compare.
+		return cmp.Or(terminal.WriteDocument(sess.IO.Out, "json", now), o.Check(cmd.Context()))
 	}
 	err = daemon.Run(cmd.Context(), o.Settings)
 	if errors.Is(err, daemon.ErrRestart) {

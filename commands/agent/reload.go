@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// showFlag makes the process print the settings that result from the command line and the configuration.
+// showFlag makes the process print the settings that result from the command line and the configuration. It prints none
+// if they are invalid. It then checks what the start of an agent needs besides valid settings, such as files.
 const showFlag = "show-configuration"
 
 // settings has the values of all flags of an agent, and its sources.
@@ -34,8 +36,8 @@ func settingsOf(cmd *cobra.Command, args []string) settings {
 	return s
 }
 
-// changes returns the names of the settings that have changed in the configuration since the start. It reads the
-// configuration in a new process, as a restarted agent does.
+// changes returns the names of the settings that have changed in the configuration since the start. It reads and checks
+// the configuration in a new process, as a restarted agent does.
 func (s settings) changes(ctx context.Context) ([]string, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -47,17 +49,25 @@ func (s settings) changes(ctx context.Context) ([]string, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%s", strings.TrimSpace(strings.TrimPrefix(stderr.String(), "podctl: ")))
+		err = fmt.Errorf("%s", strings.TrimSpace(strings.TrimPrefix(stderr.String(), "podctl: ")))
 	}
+	return s.compare(out, err)
+}
+
+// compare returns the names of the settings that differ in the output of the new process. fault is the error of that
+// process. If the settings are valid and unchanged, it does not matter, because the agent does not restart.
+func (s settings) compare(out []byte, fault error) (changed []string, err error) {
 	var next settings
 	if err = json.Unmarshal(out, &next); err != nil {
-		return nil, fmt.Errorf("%s does not print its configuration: %w", program, err)
+		return nil, cmp.Or(fault, fmt.Errorf("the new process does not print its configuration: %w", err))
 	}
-	var changed []string
 	for _, name := range slices.Sorted(maps.Keys(next)) {
 		if next[name] != s[name] {
 			changed = append(changed, name)
 		}
+	}
+	if len(changed) > 0 && fault != nil {
+		return nil, fault
 	}
 	return changed, nil
 }

@@ -41,6 +41,10 @@ func testAgentReload(t *testing.T, m *machine) {
 		!strings.Contains(r.stderr, "keeps its current configuration") {
 		t.Errorf("a wrong configuration: exit code %d, %s", r.code, r.stderr)
 	}
+	configure("agent:\n  sources: [" + first + "]\n  container-log-max-size: abc\n")
+	if r := m.run(t, "agent", "reload"); r.code != 1 || !strings.Contains(r.stderr, "--container-log-max-size") {
+		t.Errorf("a wrong value: exit code %d, %s", r.code, r.stderr)
+	}
 	configure("agent:\n  sources: [" + first + ", " + second + "]\n")
 	m.must(t, "agent", "reload")
 	until(t, "second runs", func() bool { return m.isReady(t, "second") })

@@ -15,33 +15,42 @@ import (
 	"github.com/podctl/podctl/runtime/safefs"
 )
 
+// loaded is the configuration of a connection.
+type loaded struct {
+	config *rest.Config
+	// rotates reports whether podctl replaces the certificate.
+	rotates bool
+	// server is the cluster of a new kubeconfig. It is nil if the file stays.
+	server *clientcmdapi.Cluster
+}
+
 // load returns the configuration of the kubeconfig. With a file for the bootstrap, a kubeconfig without a valid client
 // certificate is replaced by one that names the certificate of the node, which need not exist yet (kubelet:
-// bootstrap.LoadClientConfig). rotates reports whether podctl replaces the certificate. A node that was registered also
-// starts without the file, because kubeadm removes it after the registration. A kubelet ends.
-func (s *Settings) load() (config *rest.Config, rotates bool, err error) {
+// bootstrap.LoadClientConfig). The caller writes that file. A node that was registered also starts without the file,
+// because kubeadm removes it after the registration. A kubelet ends.
+func (s *Settings) load() (*loaded, error) {
 	now, err := readKubeconfig(s.Kubeconfig)
 	switch {
 	case s.Bootstrap == "" && err != nil, errors.As(err, new(*safefs.UntrustedError)):
-		return nil, false, err
+		return nil, err
 	case s.Bootstrap == "":
-		return now.config, s.Rotate || isOwn(now.config), nil
+		return &loaded{config: now.config, rotates: s.Rotate || isOwn(now.config)}, nil
 	case err == nil && hasCertificate(now.config) && checkCertificate(now.config, s.Now()) == nil:
-		return now.config, true, nil
+		return &loaded{config: now.config, rotates: true}, nil
 	}
 	first, missing := readKubeconfig(s.Bootstrap)
 	switch {
 	case s.Joined && err == nil && hasCertificate(now.config) && errors.Is(missing, fs.ErrNotExist):
 		s.Log.Warn("the node has no connection to the API server until there is a new bootstrap kubeconfig",
 			"error", missing.Error())
-		return now.config, true, nil
+		return &loaded{config: now.config, rotates: true}, nil
 	case missing != nil:
-		return nil, false, missing
+		return nil, missing
 	}
-	config = rest.AnonymousClientConfig(first.config)
+	config := rest.AnonymousClientConfig(first.config)
 	config.CertFile = filepath.Join(s.Dir, certificates.CurrentClient)
 	config.KeyFile = config.CertFile
-	return config, true, s.writeKubeconfig(first.cluster, config.CertFile)
+	return &loaded{config: config, rotates: true, server: first.cluster}, nil
 }
 
 func hasCertificate(c *rest.Config) bool { return len(c.CertData) > 0 || c.CertFile != "" }

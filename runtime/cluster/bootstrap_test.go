@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -55,15 +56,26 @@ func TestBootstrap(t *testing.T) {
 			Kubeconfig: c.kubeconfig, Bootstrap: kubeconfigOf(t, "https://api.test:6443", "token: "+bootstrapToken),
 			Dir: "/state/pki", Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 		}
-		config, rotates, err := s.load()
+		before, _ := os.ReadFile(c.kubeconfig)
+		if err := Check(s); (err != nil) != (c.err != "") {
+			t.Errorf("%s: the check returns %v", name, err)
+		}
+		if after, _ := os.ReadFile(c.kubeconfig); !bytes.Equal(before, after) {
+			t.Errorf("%s: the check has written %s", name, after)
+		}
+		l, err := s.load()
+		if err == nil && l.server != nil {
+			err = s.writeKubeconfig(l.server, l.config.CertFile)
+		}
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want %s", name, err, c.err)
 			}
 			continue
 		}
-		if err != nil || !rotates || config.BearerToken != "" || (config.Host == "https://api.test:6443") != c.replaced {
-			t.Errorf("%s: %+v, %t, %v", name, config, rotates, err)
+		if err != nil || !l.rotates || l.config.BearerToken != "" ||
+			(l.config.Host == "https://api.test:6443") != c.replaced {
+			t.Errorf("%s: %+v, %v", name, l, err)
 			continue
 		}
 		text, err := os.ReadFile(c.kubeconfig)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
 	"github.com/podctl/podctl/runtime/cluster/certificates"
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Limits of requests to the API server (kubelet: kubeAPIQPS, kubeAPIBurst).
@@ -70,35 +71,62 @@ type Settings struct {
 // Connect returns a client. It sends nothing. It returns an error that names the file if the kubeconfig is invalid,
 // another user may change it, or its certificate or its certificate authority has expired.
 func Connect(s Settings) (*Client, error) {
-	config, rotates, err := s.load()
+	l, err := s.load()
+	if err == nil && l.server != nil {
+		err = s.writeKubeconfig(l.server, l.config.CertFile)
+	}
 	if err != nil {
 		return nil, err
 	}
+	config := l.config
 	trusted := authoritiesOf(config)
-	if s.Bootstrap == "" {
-		err = checkCertificate(config, s.Now())
-	}
-	if err = cmp.Or(err, trusted.check(s.Now())); err != nil {
-		if err = fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err); !s.Joined || !errors.As(err, new(*ExpiredError)) {
-			return nil, err
-		}
-		s.Log.Warn("the node has no connection to the API server until the kubeconfig is renewed", "error", err.Error())
+	if err = s.checkExpiry(config, trusted); err != nil {
+		return nil, err
 	}
 	c := &Client{Config: config, Health: &Health{now: s.Now, log: s.Log}}
 	c.Health.explain = func(err error) error { return c.explain(trusted, s.Now(), err) }
-	if rotates {
+	if l.rotates {
 		if err = c.rotate(&s); err != nil {
 			return nil, err
 		}
 	}
 	c.complete(config, &s)
-	if rotates {
+	if l.rotates {
 		config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &certified{next, c} })
 	}
 	if c.Client, err = apiclient.New(config); err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err)
 	}
 	return c, nil
+}
+
+// Check returns why Connect would fail because of the files of the settings. It changes nothing.
+func Check(s Settings) error {
+	l, err := s.load()
+	if err == nil {
+		err = s.checkExpiry(l.config, authoritiesOf(l.config))
+	}
+	if err != nil || l.rotates { // The certificate may not exist yet.
+		return err
+	}
+	_, err = apiclient.New(l.config)
+	return safefs.Wrapf(err, "kubeconfig %s", s.Kubeconfig)
+}
+
+// checkExpiry returns an error if a certificate of the kubeconfig has expired or cannot be read. A node that was
+// registered starts with an expired one.
+func (s *Settings) checkExpiry(config *rest.Config, trusted authorities) (err error) {
+	if s.Bootstrap == "" {
+		err = checkCertificate(config, s.Now())
+	}
+	if err = cmp.Or(err, trusted.check(s.Now())); err == nil {
+		return nil
+	}
+	if err = fmt.Errorf("kubeconfig %s: %w", s.Kubeconfig, err); !s.Joined || !errors.As(err, new(*ExpiredError)) {
+		return err
+	}
+	s.Log.Warn("the node has no connection to the API server until the kubeconfig is renewed", "error", err.Error())
+	return nil
 }
 
 // complete sets the options that all connections share.

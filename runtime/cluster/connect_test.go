@@ -99,7 +99,11 @@ func TestBadKubeconfigs(t *testing.T) {
 		"expired authority": {withAuthority, "the certificate authority system:node:n has expired at 2026-05-01T11:59:00Z: renew it"},
 		"not a certificate": {withCertificate(large), "larger than"},
 	} {
-		_, err := Connect(Settings{Kubeconfig: c.path, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+		s := Settings{Kubeconfig: c.path, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
+		_, err := Connect(s)
+		if checked := Check(s); checked == nil || err == nil || checked.Error() != err.Error() {
+			t.Errorf("%s: the check returns %v", name, checked)
+		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.path) ||
 			strings.Contains(err.Error(), "secret-token") {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
@@ -109,7 +113,7 @@ func TestBadKubeconfigs(t *testing.T) {
 		joined := Settings{
 			Kubeconfig: path, Joined: true, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
 		}
-		if _, err := Connect(joined); err != nil {
+		if _, err := Connect(joined); err != nil || Check(joined) != nil {
 			t.Errorf("an expired certificate of a node that was registered: %v", err)
 		}
 	}

@@ -76,7 +76,7 @@ type ServerSettings struct {
 }
 
 // Join connects to the cluster in the settings of a member. It checks them and opens the port of the node's server, but
-// makes no request.
+// makes no request. With OnlyCheck, it changes nothing, and the cluster is nil.
 type Join func(ctx context.Context, m *Member) (Cluster, error)
 
 // Leaving are the settings of a machine that leaves its cluster.
@@ -117,6 +117,8 @@ type Member struct {
 	Engine *runtime.Engine
 	// Devices are the devices of the machine.
 	Devices *devices.Manager
+	// OnlyCheck is set to check the settings and the files that they name. Engine and Devices are then nil.
+	OnlyCheck bool
 }
 
 // Cluster makes an agent a node of a cluster.
@@ -152,17 +154,23 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	if d.Cluster == nil {
 		return nil
 	}
-	port := d.Cluster.Server.Port
-	if err = d.checkUnpublished(fmt.Sprintf("--port %d", port), port); err != nil {
+	if err = d.checkPorts(); err != nil {
 		return err
-	}
-	if port = d.Cluster.Server.ReadOnlyPort; port != 0 {
-		if err = d.checkUnpublished(fmt.Sprintf("--read-only-port %d", port), port); err != nil {
-			return err
-		}
 	}
 	d.cluster, err = d.Join(ctx, &Member{Settings: d.Settings, Engine: d.engine, Devices: d.devices})
 	return err
+}
+
+// checkPorts returns an error if connections to a port of the node's server lead to a pod or a Service.
+func (s *Settings) checkPorts() error {
+	port := s.Cluster.Server.Port
+	if err := s.checkUnpublished(fmt.Sprintf("--port %d", port), port); err != nil {
+		return err
+	}
+	if port = s.Cluster.Server.ReadOnlyPort; port == 0 {
+		return nil
+	}
+	return s.checkUnpublished(fmt.Sprintf("--read-only-port %d", port), port)
 }
 
 // addCluster makes the agent keep the pods of the cluster, and end after the work of the node has ended.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -125,6 +126,32 @@ func Run(ctx context.Context, s Settings) (err error) {
 	d.housekeeper = d.newHousekeeper()
 	d.Agent = d.agent(ctx)
 	return d.serve(ctx, public)
+}
+
+// Check returns why Run would end at once with these settings: a runtime, an address or a file that cannot be used. It
+// changes nothing, and a daemon may run. It does not notice that another program uses a port.
+func (s *Settings) Check(ctx context.Context) error {
+	public, err := s.listener(ctx)
+	switch {
+	case public != nil:
+		err = public.Close()
+	case errors.Is(err, unix.EADDRINUSE):
+		err = nil // The running daemon may use it.
+	}
+	if err != nil {
+		return err
+	}
+	if _, err = s.Connect(); err != nil && !errors.Is(err, cri.ErrNoEndpoint) {
+		return err
+	}
+	if s.Cluster == nil {
+		return nil
+	}
+	if err = s.checkPorts(); err != nil {
+		return err
+	}
+	_, err = s.Join(ctx, &Member{Settings: *s, OnlyCheck: true})
+	return err
 }
 
 // listener opens the port that serves metrics. It returns nil if there is none.

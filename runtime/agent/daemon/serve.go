@@ -91,7 +91,7 @@ func (d *daemon) reloadOnSignals(ctx context.Context) {
 			notifyReloading(func() {
 				done, err := d.Reload(ctx)
 				if err != nil {
-					d.Log.Error("the configuration cannot be read", "error", err.Error())
+					d.Log.Error("the configuration cannot be used", "error", err.Error())
 					return
 				}
 				for _, name := range done.Reading {

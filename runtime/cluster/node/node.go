@@ -64,7 +64,7 @@ type node struct {
 }
 
 // Join connects a machine to a cluster. It checks the settings and the kubeconfig, stores the identity of the node, and
-// opens the port of its server, but makes no request.
+// opens the port of its server, but makes no request. With OnlyCheck, it only does the checks.
 func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 	m, s := *given, *given.Cluster
 	if err := completeSettings(&s); err != nil {
@@ -75,11 +75,15 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := cluster.Connect(cluster.Settings{
+	connection := cluster.Settings{
 		Kubeconfig: s.Kubeconfig, Bootstrap: s.Bootstrap, Rotate: s.RotateCertificates,
 		Node: s.NodeName, Dir: kubeletapi.CertificateDir(m.Layout.Root), Joined: registered != nil,
 		UserAgent: "podctl-node/" + m.Version, Now: m.Now, Log: m.Log,
-	})
+	}
+	if m.OnlyCheck {
+		return nil, check(&s, connection)
+	}
+	client, err := cluster.Connect(connection)
 	if err != nil {
 		return nil, err
 	}

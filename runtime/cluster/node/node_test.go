@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +55,37 @@ func TestSettings(t *testing.T) {
 	unnamed := daemon.ClusterSettings{NodeIPs: own.NodeIPs}
 	if err := completeSettings(&unnamed); err != nil || unnamed.NodeName != hostName() {
 		t.Errorf("%q, %v", unnamed.NodeName, err)
+	}
+}
+
+// TestOnlyCheck checks which errors a node reports before its agent restarts, and that the check leaves no file.
+func TestOnlyCheck(t *testing.T) {
+	valid := filepath.Join(t.TempDir(), "kubeconfig")
+	text := `{clusters: [{name: c, cluster: {server: "https://a:1"}}], users: [{name: u, user: {token: t}}],
+  contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}`
+	if err := os.WriteFile(valid, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(t.TempDir(), "state")
+	for want, s := range map[string]daemon.ClusterSettings{
+		"":                             {Kubeconfig: valid, NodeName: "n1"},
+		"/absent: no such file":        {Kubeconfig: "/absent", NodeName: "n1"},
+		"cannot be the name of a Node": {Kubeconfig: valid, NodeName: "a_b"},
+		"/absent.crt: no such file":    {Kubeconfig: valid, NodeName: "n1", Server: daemon.ServerSettings{CertFile: "/absent.crt", KeyFile: "k"}},
+		"/absent-ca.crt: no such file": {Kubeconfig: valid, NodeName: "n1", Server: daemon.ServerSettings{ClientCAFile: "/absent-ca.crt"}},
+		"/absent-token: no such file":  {Kubeconfig: "/absent", Bootstrap: "/absent-token", NodeName: "n1"},
+	} {
+		s.NodeIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")}
+		member := &daemon.Member{OnlyCheck: true, Settings: daemon.Settings{
+			Layout: state.Layout{Root: root}, Cluster: &s, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		}}
+		_, err := Join(t.Context(), member)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	if _, err := os.Stat(root); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the check has created the state directory: %v", err)
 	}
 }
 

@@ -3,12 +3,15 @@ package node
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"net/netip"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podctl/podctl/runtime/agent/daemon"
+	"github.com/podctl/podctl/runtime/cluster"
+	"github.com/podctl/podctl/runtime/kubeletapi"
 )
 
 // completeSettings sets the name and the address of the node if the user did not.
@@ -30,4 +33,19 @@ func completeSettings(s *daemon.ClusterSettings) error {
 	}
 	s.NodeIPs = []netip.Addr{address.Unmap()}
 	return nil
+}
+
+// check checks the kubeconfig and the files of the node's server.
+func check(s *daemon.ClusterSettings, connection cluster.Settings) error {
+	connection.Log = slog.New(slog.DiscardHandler)
+	if err := cluster.Check(connection); err != nil {
+		return err
+	}
+	if server := &s.Server; server.CertFile != "" {
+		if _, err := kubeletapi.FromFiles(server.CertFile, server.KeyFile, connection.Log); err != nil {
+			return err
+		}
+	}
+	_, err := accessOf(s, nil, connection.Log)
+	return err
 }
