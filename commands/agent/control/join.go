@@ -16,14 +16,12 @@ func newJoin(sess *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join [--new-cluster]",
 		Short: "Let the node join another cluster, or join again after agent leave",
-		Long: "Let the node join another cluster, or join again after `agent leave`. " +
-			"If the API server in the kubeconfig is that of\nanother cluster, " +
-			"the agent starts and ends no pods for it, because an API server that was set up again would otherwise\n" +
-			"end all pods of this machine. agent status then reports another cluster. " +
-			"After this command, the agent registers\nthe node in the new cluster. " +
-			"Pods of the old cluster end, with their grace periods. Pods from files are not affected.\n" +
+		Long: "Let the node join the cluster of its kubeconfig. " +
+			"The agent joins another cluster only after this command, because this\n" +
+			"ends the pods of the old cluster, with their grace periods. Pods from files are not affected. " +
+			"Until then,\n`podctl agent status` reports another cluster.\n" +
 			"\n" +
-			"A new machine does not need this command. After `agent leave`, --new-cluster is not needed." +
+			"A new machine does not need this command. After `podctl agent leave`, --new-cluster is not needed." +
 			flags.ExitCodes("0 success", "1 error, for example because this machine is not a node"),
 		Example: "  podctl agent join --new-cluster",
 		Args:    flags.NoArguments,

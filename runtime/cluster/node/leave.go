@@ -51,6 +51,7 @@ func Leave(ctx context.Context, s *daemon.Leaving) error {
 	if err = l.RemoveLease(ctx); err != nil {
 		return err
 	}
-	s.Note("This machine has left its cluster. Remove kubeconfig from the configuration of podctl.")
+	s.Note("This machine has left its cluster. " +
+		"Remove kubeconfig and all other settings of the node from the configuration of podctl.")
 	return nil
 }
