@@ -24,7 +24,7 @@ func TestStatePageListsEveryFile(t *testing.T) {
 		ok(pod.Claims().Dir(Claim{Namespace: "NS", Name: "NAME"})), ok(l.Objects().Path(ObjectKey{"NS", "ConfigMap", "NAME"})),
 		ok(l.Objects().Path(ObjectKey{"NS", "Secret", "NAME"})),
 		ok(l.Objects().Path(ObjectKey{"NS", "PersistentVolumeClaim", "NAME"})), l.Seccomp(), l.NodeDir() + "/",
-		l.NodeDir() + ".lock",
+		l.NodeDir() + ".lock", "/pki/", PodResourcesSocket(l),
 	} {
 		path = strings.TrimSuffix(strings.TrimPrefix(path, "/"), "/0")
 		if !strings.Contains(string(page), "| `"+filepath.ToSlash(path)) {
