@@ -43,7 +43,7 @@ func NewEvents(sess *session.Session) *cobra.Command {
 			"in the form of a kubelet's events. " +
 			"Repeated events\nare counted. " +
 			"KIND/NAME or KIND NAME selects a workload and shows the events of its pods. " +
-			"The events of a deleted pod\nare kept until you run `podctl prune`." +
+			"The events of a deleted pod\nare kept until `podctl prune`, or for a day with an agent." +
 			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
 		Example: "  podctl events web\n" +
 			"  podctl events deployment/web\n" +

@@ -46,8 +46,8 @@ func NewDelete(sess *session.Session) *cobra.Command {
 		Short:   "Delete pods, workloads, Services, ConfigMaps, Secrets and claims",
 		Long: "Stop pods with their preStop hooks and grace periods, " +
 			"and remove everything that podctl created for them. " +
-			"Their logs\nare archived until `podctl prune`. " +
-			"Workloads, such as deployment/NAME or job/NAME, are deleted with their pods.\n" +
+			"Their logs\nare archived until `podctl prune`, or for a day with an agent. " +
+			"Workloads, such as deployment/NAME or job/NAME, are\ndeleted with their pods.\n" +
 			"\n" +
 			"service/NAME, configmap/NAME, secret/NAME and pvc/NAME delete stored objects. " +
 			"Running pods keep their values. " +
