@@ -41,7 +41,7 @@ func newExport(sess *session.Session, agent *cobra.Command) *cobra.Command {
 				"130 interrupted",
 			),
 		Example: "  podctl export web > /etc/kubernetes/manifests/web.yaml\n" +
-			"  podctl export --node > /var/lib/kubelet/config.yaml",
+			"  podctl export --node > kubelet.yaml",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if node {
 				return flags.NoArguments(cmd, args)

@@ -57,7 +57,7 @@ func NewRun(sess *session.Session) *cobra.Command {
 				"130 interrupted; the pod keeps running unless --rm is given",
 				"141 the output was closed (podctl run | head); the pod keeps running unless --rm is given",
 			),
-		Example:           "  podctl run --rm job.yaml\n  podctl run --from cronjob/backup",
+		Example:           "  podctl run --rm pod.yaml\n  podctl run --from cronjob/backup",
 		ValidArgsFunction: completion.Manifests,
 		RunE:              flags.Run(sess, o, runRun),
 	}

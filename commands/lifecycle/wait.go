@@ -51,7 +51,7 @@ func NewWait(sess *session.Session) *cobra.Command {
 				"130 interrupted",
 			),
 		Example: "  podctl wait web\n" +
-			"  podctl wait --for=completed --timeout 10m job\n" +
+			"  podctl wait --for=completed --timeout 10m report\n" +
 			"  podctl wait --for=condition=Initialized web\n" +
 			"  podctl wait -l app=web\n" +
 			"  podctl wait --for=condition=Available deployment/web",

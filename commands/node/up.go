@@ -30,7 +30,7 @@ func newUp(sess *session.Session) *cobra.Command {
 			"and prints a note if the sandbox image is\nmissing. " +
 			"Without --timeout, it gives up after 10 minutes." +
 			flags.ExitCodes("0 running and healthy", "1 error"),
-		Example: "  podctl node up --load pause.tar --load demo.tar",
+		Example: "  podctl node up\n  podctl node up --load bin/pause.tar --load bin/demo.tar",
 		Args:    flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := within(sess, cmd, upTimeout)
