@@ -48,7 +48,7 @@ func Meanings() []string {
 		"0 success",
 		"1 error",
 		"2 plan --exit-code: something would change",
-		"3 a state was not reached, or a change is held",
+		"3 a state was not reached, an object is missing, or (with --exit-code) a change is held",
 		"4 a probe failed",
 		"5 manifest refused",
 		"6 the awaited pod has failed",
