@@ -71,8 +71,8 @@ func New(sess *session.Session, program Program) *cobra.Command {
 		Long: "Keep the pods of directories, files and URLs running as their manifests describe. " +
 			"When a manifest changes, a container\nends or a restart delay expires, " +
 			"the agent runs the same sync pass that plan shows and apply runs. " +
-			"Without arguments,\nit reads " + defaultSource + ". " +
-			"Manifests may also contain Deployments, Jobs and other workloads, Services,\nConfigMaps and Secrets.\n" +
+			"Without arguments,\nit reads the sources in the configuration, or else " + defaultSource + ". " +
+			"Manifests may also contain Deployments, Jobs and\nother workloads, Services, ConfigMaps and Secrets.\n" +
 			"\n" +
 			"The agent also keeps pods and workloads that were applied by hand. " +
 			"It deletes pods and workloads when their manifest\nis removed from the directory, file or URL.\n" +
