@@ -471,7 +471,7 @@ test-kubernetes: setup-e2e build images $(KUBEBIN)/kubelet $(KUBEBIN)/services.t
 export LOSSES ?=
 
 .PHONY: test-power-loss
-test-power-loss: setup-e2e setup-containerd2 build build-node images $(KUBEBIN)/services.test ## End a node of a cluster twenty times as a loss of power does (LOSSES=5; needs root)
+test-power-loss: setup-e2e setup-containerd2 build build-node images $(KUBEBIN)/services.test ## Kill a node of a cluster twenty times, as a power failure does (LOSSES=5; needs root)
 	PODCTL_BIN=$(PODCTL) PODCTL_IMAGES=$(BIN) PODCTL_CONTAINERD=$(BIN)/containerd2/containerd SERVICES_BIN=$(KUBEBIN)/services.test \
 		$(GO) test -C $(KUBETESTS) -count=1 -timeout 3h -v -run '^TestPowerLoss$$' .
 
