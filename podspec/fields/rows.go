@@ -4,8 +4,8 @@ import "slices"
 
 // Notes of several rows.
 const (
-	devices    = "Claims of devices need an API server, which podctl does not have."
-	allocation = "podctl does not allocate devices of claims."
+	devices    = "ResourceClaims (DRA) need an API server, which podctl does not have."
+	allocation = "podctl does not allocate devices of ResourceClaims."
 	claims     = "The claim must be bound to a volume of type hostPath or local. Otherwise the pod waits."
 	measured   = "Only the agent measures the disk usage of pods."
 	windows    = "Windows pods cannot run here."

@@ -27,7 +27,7 @@ func TestInCluster(t *testing.T) {
 		refused, ineffective string
 	}{
 		"a pod as the API server sends it": {set: ofServer},
-		"claims of devices": {set: func(p *v1.Pod) {
+		"ResourceClaims": {set: func(p *v1.Pod) {
 			p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu", ResourceClaimName: new("g")}, {Name: "b"}}
 			p.Spec.Containers[0].Resources.Claims = []v1.ResourceClaim{{Name: "gpu"}}
 		}, refused: "spec.containers[0].resources.claims spec.resourceClaims"},

@@ -96,7 +96,7 @@ func (o *omission) projected(path string, vol *v1.ProjectedVolumeSource) {
 	vol.Sources = kept
 }
 
-// container removes variables that name an object, mounts of removed volumes, and claims of devices.
+// container removes variables that name an object, mounts of removed volumes, and ResourceClaims.
 func (o *omission) container(path string, c *v1.Container) {
 	c.EnvFrom = kept(c.EnvFrom, path+".envFrom", o.add, func(e *v1.EnvFromSource) bool {
 		return e.ConfigMapRef == nil && e.SecretRef == nil
