@@ -86,7 +86,7 @@ func nodeNotes(sess *session.Session, byHand []string) []string {
 		"a kubelet runs pods only: workloads, Services, ConfigMaps and Secrets of files have no effect",
 	}
 	if len(byHand) > 0 {
-		notes = append(notes, "a kubelet ends these pods, which are not from a file: "+strings.Join(byHand, ", "))
+		notes = append(notes, "a kubelet kills these pods, which are not from a file: "+strings.Join(byHand, ", "))
 	}
 	return append(notes, mountNotes(sess.Flags.StateDir)...)
 }
