@@ -172,15 +172,14 @@ func foundResources(pod *podstatus.Pod) map[string]*v1.ResourceRequirements {
 		if rec == nil || rec.State != model.Running {
 			continue
 		}
-		before, ok := resourcesBefore(pod, ref.Container, rec)
 		change := resizingOf(pod, ref.Container, rec)
 		switch kept := len(change.kept) > 0; {
-		case !ok || before.recorded:
+		case !change.known || change.recorded:
 		case !kept && len(change.resized) == 0:
 			// A runtime also reports limits of the pod, and defaults of a kubelet, which are not the container's own.
 			resources[ref.Name] = ref.Resources.DeepCopy()
 		case !kept:
-			resources[ref.Name] = &before.resources
+			resources[ref.Name] = &change.applied
 		case rec.Resources != nil:
 			resources[ref.Name] = nil
 		}

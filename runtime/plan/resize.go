@@ -26,6 +26,10 @@ func resizable() []v1.ResourceName {
 type resizing struct {
 	spec            *v1.Container
 	applied, wanted v1.ResourceRequirements
+	// known reports whether the applied values are known. If not, the other fields are empty.
+	known bool
+	// recorded reports whether podctl recorded the applied values, and did not only find them.
+	recorded bool
 	// resized are the resources that differ. It is empty if there is no record of the applied values and the runtime
 	// reports none.
 	resized []v1.ResourceName
@@ -37,20 +41,15 @@ type resizing struct {
 }
 
 func resizingOf(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) *resizing {
-	before, known := resourcesBefore(pod, spec, rec)
-	if !known {
-		return &resizing{}
+	r := &resizing{}
+	if r.applied, r.recorded, r.known = resourcesBefore(pod, spec, rec); !r.known {
+		return r
 	}
-	r := &resizing{
-		spec:      spec,
-		applied:   before.resources,
-		wanted:    wantedResources(pod, spec),
-		byKubelet: rec.SpecHash == "",
-	}
+	r.spec, r.wanted, r.byKubelet = spec, wantedResources(pod, spec), rec.SpecHash == ""
 	for _, name := range resizable() {
 		switch {
 		case !differ(r.wanted, r.applied, name):
-		case !before.recorded && r.needsRestart(name) && !resourceEdited(pod, spec, name):
+		case !r.recorded && r.needsRestart(name) && !resourceEdited(pod, spec, name):
 			r.kept = append(r.kept, name)
 		default:
 			r.resized = append(r.resized, name)
@@ -63,36 +62,30 @@ func differ(a, b v1.ResourceRequirements, name v1.ResourceName) bool {
 	return differs(a.Requests, b.Requests, name) || differs(a.Limits, b.Limits, name)
 }
 
-// applied has the resources of a container, as far as podctl knows them.
-type applied struct {
-	resources v1.ResourceRequirements
-	// recorded reports whether podctl recorded the values when it applied them, and did not only find them.
-	recorded bool
-}
-
-// resourcesBefore returns the resources of a running container. The first known source counts: podctl's record of
-// applied values, the report of the runtime (as for an adopted container), the manifest applied last. An unknown
-// container that a kubelet created counts as having none (kubelet: computePodResizeAction), because an update to the
-// same values changes nothing.
-func resourcesBefore(pod *podstatus.Pod, spec *v1.Container, rec *model.Container) (applied, bool) {
+// resourcesBefore returns the resources of a running container, whether podctl recorded them, and whether they are
+// known. The first known source counts: podctl's record of applied values, the report of the runtime (as for an adopted
+// container), the manifest applied last. An unknown container that a kubelet created counts as having none (kubelet:
+// computePodResizeAction), because an update to the same values changes nothing.
+func resourcesBefore(
+	pod *podstatus.Pod, spec *v1.Container, rec *model.Container,
+) (resources v1.ResourceRequirements, recorded, known bool) {
 	actuated := pod.Observed.Memory.Actuated
 	if actuated != nil {
 		if own, ok := actuated.Containers[spec.Name]; ok {
-			return applied{withPodLimits(own, actuated.Pod), true}, true
+			return withPodLimits(own, actuated.Pod), true, true
 		}
 	}
 	last := lastApplied(pod, spec)
 	switch {
 	case rec.Resources != nil:
-		return applied{resources: found(rec.Resources, last, wantedResources(pod, spec))}, true
+		return found(rec.Resources, last, wantedResources(pod, spec)), false, true
 	case actuated != nil:
-		return applied{withPodLimits(v1.ResourceRequirements{}, actuated.Pod), true}, true
+		return withPodLimits(v1.ResourceRequirements{}, actuated.Pod), true, true
 	case last != nil:
-		return applied{*last, true}, true
-	case pod.Observed.Unrecorded && rec.SpecHash == "":
-		return applied{}, true
+		return *last, true, true
+	default:
+		return resources, false, pod.Observed.Unrecorded && rec.SpecHash == ""
 	}
-	return applied{}, false
 }
 
 // lastApplied returns a container's resources in the manifest applied last; nil if they are unknown or the manifest did
@@ -184,9 +177,15 @@ func (r *resizing) limitRemoved(name v1.ResourceName) bool {
 }
 
 // grows reports whether the container gets more than it has.
-func (r *resizing) grows() bool {
+func (r *resizing) grows() bool { return raises(r.applied, r.wanted) }
+
+// shrinks reports whether the container gets less than it has.
+func (r *resizing) shrinks() bool { return raises(r.wanted, r.applied) }
+
+// raises reports whether a limit is higher after a change.
+func raises(from, to v1.ResourceRequirements) bool {
 	return slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
-		before, after := r.applied.Limits[name], r.wanted.Limits[name]
+		before, after := from.Limits[name], to.Limits[name]
 		return after.Cmp(before) > 0
 	})
 }
@@ -279,15 +278,15 @@ func limitChange(pod *podstatus.Pod, name v1.ResourceName) int {
 	var before, after resource.Quantity
 	for _, ref := range podstatus.Lasting(pod.Manifest) {
 		wanted := wantedResources(pod, ref.Container)
-		had := applied{resources: wanted}
+		had := wanted
 		if rec := pod.Newest(ref.Name); rec != nil {
-			if known, ok := resourcesBefore(pod, ref.Container, rec); ok {
-				had = known
+			if resources, _, known := resourcesBefore(pod, ref.Container, rec); known {
+				had = resources
 			}
 		} else if actuated := pod.Observed.Memory.Actuated; actuated != nil {
-			had.resources = withPodLimits(actuated.Containers[ref.Name], actuated.Pod)
+			had = withPodLimits(actuated.Containers[ref.Name], actuated.Pod)
 		}
-		before.Add(had.resources.Limits[name])
+		before.Add(had.Limits[name])
 		after.Add(wanted.Limits[name])
 	}
 	return after.Cmp(before)
@@ -297,15 +296,7 @@ func limitChange(pod *podstatus.Pod, name v1.ResourceName) int {
 func podShrinks(pod *podstatus.Pod) bool {
 	return slices.ContainsFunc(podstatus.Lasting(pod.Manifest), func(ref podspec.ContainerRef) bool {
 		rec := pod.Newest(ref.Name)
-		if rec == nil {
-			return false
-		}
-		had, known := resourcesBefore(pod, ref.Container, rec)
-		wanted := wantedResources(pod, ref.Container)
-		return known && slices.ContainsFunc(resizable(), func(name v1.ResourceName) bool {
-			before, after := had.resources.Limits[name], wanted.Limits[name]
-			return after.Cmp(before) < 0
-		})
+		return rec != nil && resizingOf(pod, ref.Container, rec).shrinks()
 	})
 }
 
