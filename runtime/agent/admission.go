@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
@@ -54,7 +53,7 @@ func newAdmitter(s *loopState, preempt func(time.Time, *model.Preemption)) *admi
 }
 
 // optionsFor returns the admission settings for the pass of a pod that begins now.
-func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) *plan.Admission {
+func (a *admitter) optionsFor(uid types.UID) *plan.Admission {
 	if a.settings == nil {
 		return nil
 	}
@@ -65,7 +64,7 @@ func (a *admitter) optionsFor(uid types.UID, conditions []v1.NodeConditionType) 
 		First:       a.earlierPods(uid),
 		Resizes:     a.earlierResizes(uid),
 		Terminating: a.reconciler.terminating(),
-		Conditions:  conditions,
+		Conditions:  a.NodeFacts().Pressures,
 		Preempts:    true,
 	}
 	if a.loopState.settings.Node != nil {

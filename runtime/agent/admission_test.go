@@ -228,7 +228,7 @@ func TestResourcesFreedDuringAPass(t *testing.T) {
 		if len(due) != 1 {
 			t.Fatalf("%d passes due", len(due))
 		}
-		l.agent.admitter.optionsFor("a", nil)
+		l.agent.admitter.optionsFor("a")
 		if gone {
 			l.agent.admitter.handleEnd(at(1), "old")
 		}
@@ -265,7 +265,7 @@ func TestResourcesFreedByAnotherPod(t *testing.T) {
 		if len(due) != 2 {
 			t.Fatalf("%d passes due", len(due))
 		}
-		l.agent.admitter.optionsFor("a", nil)
+		l.agent.admitter.optionsFor("a")
 		for i, d := range due {
 			made := &plan.Plan{}
 			if d.Ref.UID == "a" {
@@ -297,7 +297,7 @@ func TestAdmissionOrder(t *testing.T) {
 	l.agent.handleSourceUpdate(sources.Update{Source: "two", Complete: true, Pods: []*podspec.Desired{d}})
 	l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}, Missing: []types.UID{"b1"}})
 	first := func(uid types.UID) (names string) {
-		for _, p := range l.agent.admitter.optionsFor(uid, nil).First {
+		for _, p := range l.agent.admitter.optionsFor(uid).First {
 			names += p.Pod.Name
 		}
 		return names
@@ -309,7 +309,7 @@ func TestAdmissionOrder(t *testing.T) {
 	if got := first("a1") + "|" + first("d1"); got != "|b" {
 		t.Errorf("order after a was applied: %s", got)
 	}
-	if terminating := l.agent.admitter.optionsFor("a1", nil).Terminating; fmt.Sprint(terminating) != "[b1]" {
+	if terminating := l.agent.admitter.optionsFor("a1").Terminating; fmt.Sprint(terminating) != "[b1]" {
 		t.Errorf("terminating: %v", terminating)
 	}
 }
@@ -325,7 +325,7 @@ func TestRejectedPodOfTheAPIServer(t *testing.T) {
 		a.Owner = owner
 		l.agent.reconciler.recordApplied(a)
 		l.agent.reconciler.stored["a1"] = Stored{Desired: a, Rejection: &model.Rejection{Settings: "others"}}
-		if first := l.agent.admitter.optionsFor("b1", nil).First; len(first) != want {
+		if first := l.agent.admitter.optionsFor("b1").First; len(first) != want {
 			t.Errorf("owner %s: %d come first", owner, len(first))
 		}
 	}
@@ -363,7 +363,7 @@ func TestOrderOfResizes(t *testing.T) {
 		l.agent.admitter.noteResize(modeltest.Noon(), d.Pod.UID, waits)
 	}
 	earlier := func(of *podspec.Desired) (names string) {
-		for _, r := range l.agent.admitter.optionsFor(of.Pod.UID, nil).Resizes {
+		for _, r := range l.agent.admitter.optionsFor(of.Pod.UID).Resizes {
 			names += r.Wanted.Pod.Name + r.Before.Name
 		}
 		return names

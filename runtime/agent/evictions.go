@@ -87,10 +87,10 @@ func (e *evictor) begin(now time.Time, uid types.UID, why *model.Eviction) <-cha
 	return ended
 }
 
-// Pressure sets the conditions of the node.
-func (e *evictor) Pressure(ctx context.Context, conditions []v1.NodeConditionType) {
-	e.setPressures(conditions)
-	e.inbox.post(ctx, func() { e.conditions = conditions })
+// Pressure sets the conditions of the node. It is safe for concurrent use.
+func (e *evictor) Pressure(conditions []v1.NodeConditionType) {
+	e.facts.pressures.Store(new(append([]v1.NodeConditionType{}, conditions...)))
+	e.notifyFacts()
 }
 
 // handlePass handles the end of a pass that may have evicted or deleted a pod.
@@ -162,7 +162,7 @@ func (p *passResult) idle(before bool) bool {
 // pressure returns the names of the node's conditions.
 func (e *evictor) pressure() []string {
 	var names []string
-	for _, c := range e.conditions {
+	for _, c := range e.NodeFacts().Pressures {
 		names = append(names, fmt.Sprint(c))
 	}
 	return names

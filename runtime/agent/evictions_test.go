@@ -53,7 +53,7 @@ func TestEvictions(t *testing.T) {
 	if !strings.Contains(page.Body.String(), `kubelet_evictions{eviction_signal="memory.available"} 1`) || log.count("pod evicted") != 1 {
 		t.Errorf("%d log lines of the eviction, or no metric", log.count("pod evicted"))
 	}
-	a.evictor.Pressure(t.Context(), []v1.NodeConditionType{v1.NodeDiskPressure})
+	a.evictor.Pressure([]v1.NodeConditionType{v1.NodeDiskPressure})
 	if facts := a.NodeFacts(); len(facts.Pressures) != 1 || l.factsChanged.Load() != 1 {
 		t.Errorf("facts %+v, changed %d times", facts, l.factsChanged.Load())
 	}

@@ -38,12 +38,6 @@ func (s *loopState) NodeFacts() (f NodeFacts) {
 	return f
 }
 
-// setPressures sets the pressure conditions.
-func (s *loopState) setPressures(all []v1.NodeConditionType) {
-	s.facts.pressures.Store(new(append([]v1.NodeConditionType{}, all...)))
-	s.notifyFacts()
-}
-
 // noteShutdown notes that a shutdown has begun or ended.
 func (s *podStopper) noteShutdown() {
 	s.facts.shutdown.Store(s.shutdown != nil)

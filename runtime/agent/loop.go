@@ -78,7 +78,7 @@ func (a *Agent) start(ctx context.Context, p podworkers.Pass) {
 	own, cancel := context.WithCancelCause(own)
 	a.running[p.Ref.UID] = func() { cancel(executor.ErrOutdated) }
 	opts := executor.Options{Warnings: a.reconciler.warnings(p.Ref.UID), Options: plan.Options{
-		Admission: a.admitter.optionsFor(p.Ref.UID, a.conditions), ProbedSince: a.probes.set.Began(),
+		Admission: a.admitter.optionsFor(p.Ref.UID), ProbedSince: a.probes.set.Began(),
 	}}
 	a.runParallel(&p, func() {
 		done := a.maker.run(own, p, opts)

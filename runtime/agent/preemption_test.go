@@ -80,7 +80,7 @@ func TestPreemptedResourcesAreKept(t *testing.T) {
 	l.agent.admitter.settings = &admission.Settings{}
 	l.agent.handleSourceUpdate(update("one", low, urgent))
 	first := func() (names string) {
-		for _, d := range l.agent.admitter.optionsFor(low.Pod.UID, nil).First {
+		for _, d := range l.agent.admitter.optionsFor(low.Pod.UID).First {
 			names += d.Pod.Name
 		}
 		return names
@@ -94,7 +94,7 @@ func TestPreemptedResourcesAreKept(t *testing.T) {
 			t.Errorf("rejected %t: %s, want %s", rejected, got, want)
 		}
 	}
-	if how := l.agent.admitter.optionsFor(urgent.Pod.UID, nil); len(how.First) != 1 || !how.Preempts {
+	if how := l.agent.admitter.optionsFor(urgent.Pod.UID); len(how.First) != 1 || !how.Preempts {
 		t.Errorf("%+v", how)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
@@ -28,9 +27,7 @@ type loopState struct {
 	// running cancels the running pass of each pod. last is the result of each pod's last pass.
 	running map[types.UID]context.CancelFunc
 	last    map[types.UID]lastPass
-	// conditions are the pressure conditions of the node.
-	conditions []v1.NodeConditionType
-	// facts are the facts of the node for readers outside the loop.
+	// facts are the facts of the node, also for readers outside the loop.
 	facts   *nodeFacts
 	runtime runtimeState
 	started time.Time

@@ -93,7 +93,7 @@ func (l *limitLab) Evict(_ context.Context, uid types.UID, why *model.Eviction) 
 	return nil
 }
 
-func (l *limitLab) Pressure(context.Context, []v1.NodeConditionType) {}
+func (l *limitLab) Pressure([]v1.NodeConditionType) {}
 
 // run runs a Limiter for a while.
 func (l *limitLab) run(t *testing.T, lasts time.Duration) {

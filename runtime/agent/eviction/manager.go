@@ -45,7 +45,7 @@ type Pods interface {
 	// Evict ends a pod, and returns when it has ended.
 	Evict(context.Context, types.UID, *model.Eviction) error
 	// Pressure sets the conditions of the node. It is called when they have changed.
-	Pressure(context.Context, []v1.NodeConditionType)
+	Pressure([]v1.NodeConditionType)
 }
 
 // Manager evicts pods while a resource runs out.
@@ -87,7 +87,7 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	look, err := m.world.Measure(ctx)
 	met, due := m.tracker.update(m.settings.Now(), look)
-	m.updateConditions(ctx, met)
+	m.updateConditions(met)
 	m.logStarved(look, due)
 	if len(due) == 0 {
 		return false, err
@@ -104,12 +104,12 @@ func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 }
 
 // updateConditions updates the conditions from the thresholds that are met, and logs changes.
-func (m *Manager) updateConditions(ctx context.Context, met []Threshold) {
+func (m *Manager) updateConditions(met []Threshold) {
 	now := m.pressure.Update(m.settings.Now(), m.settings.Transition, met)
 	if !slices.Equal(now, m.conditions) {
 		m.settings.Log.Warn("conditions of the node", "before", fmt.Sprint(m.conditions), "now", fmt.Sprint(now))
 		m.conditions = now
-		m.pods.Pressure(ctx, now)
+		m.pods.Pressure(now)
 	}
 }
 

@@ -101,7 +101,7 @@ func (l *lab) Evict(_ context.Context, uid types.UID, why *model.Eviction) error
 	return nil
 }
 
-func (l *lab) Pressure(_ context.Context, conditions []v1.NodeConditionType) {
+func (l *lab) Pressure(conditions []v1.NodeConditionType) {
 	l.done = append(l.done, fmt.Sprint(conditions))
 }
 
