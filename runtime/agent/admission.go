@@ -17,8 +17,6 @@ import (
 type admitter struct {
 	*loopState
 
-	// settings apply to every pod. If nil, every pod is admitted.
-	settings *admission.Settings
 	// refused holds the pods that do not match their manifests, with the reason that was logged.
 	refused map[types.UID]refusal
 	// recheck holds the rejected pods that get another admission check.
@@ -43,7 +41,6 @@ type refusal struct {
 func newAdmitter(s *loopState, preempt func(time.Time, *model.Preemption)) *admitter {
 	return &admitter{
 		loopState: s,
-		settings:  s.settings.Admission,
 		refused:   map[types.UID]refusal{},
 		recheck:   map[types.UID]bool{},
 		changesAt: map[types.UID]int{},
@@ -54,12 +51,12 @@ func newAdmitter(s *loopState, preempt func(time.Time, *model.Preemption)) *admi
 
 // optionsFor returns the admission settings for the pass of a pod that begins now.
 func (a *admitter) optionsFor(uid types.UID) *plan.Admission {
-	if a.settings == nil {
+	if a.settings.Admission == nil {
 		return nil
 	}
 	a.changesAt[uid] = a.changes
 	how := &plan.Admission{
-		Settings:    *a.settings,
+		Settings:    *a.settings.Admission,
 		Final:       !a.recheck[uid],
 		First:       a.earlierPods(uid),
 		Resizes:     a.earlierResizes(uid),
@@ -67,8 +64,8 @@ func (a *admitter) optionsFor(uid types.UID) *plan.Admission {
 		Conditions:  a.NodeFacts().Pressures,
 		Preempts:    true,
 	}
-	if a.loopState.settings.Node != nil {
-		how.Node = a.loopState.settings.Node()
+	if a.settings.Node != nil {
+		how.Node = a.settings.Node()
 	}
 	return how
 }
@@ -153,7 +150,7 @@ func (a *admitter) isUndecided(uid types.UID) bool {
 	if wanted.FromCluster() && known && s.Rejection != nil {
 		return false
 	}
-	outdated := s.Rejection != nil && s.Rejection.Settings != a.settings.String()
+	outdated := s.Rejection != nil && s.Rejection.Settings != a.settings.Admission.String()
 	return !known || outdated || a.recheck[uid] || !s.Desired.SameManifest(wanted)
 }
 

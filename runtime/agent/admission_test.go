@@ -221,7 +221,7 @@ func TestNewPodsWaitForEarlierPods(t *testing.T) {
 func TestResourcesFreedDuringAPass(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		l := newStill(t)
-		l.agent.admitter.settings = &admission.Settings{}
+		l.agent.settings.Admission = &admission.Settings{}
 		k, d := l.agent.reconciler, l.manifest("one", "new", "a", 1)
 		l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{d}})
 		due, _, _ := k.workers.Next(at(0))
@@ -253,7 +253,7 @@ func TestResourcesFreedByAnotherPod(t *testing.T) {
 		},
 	} {
 		l := newStill(t)
-		l.agent.admitter.settings = &admission.Settings{}
+		l.agent.settings.Admission = &admission.Settings{}
 		of := func(uid, cores string) *podspec.Desired {
 			d := l.manifest("one", "pod-"+uid, uid, 1)
 			d.Pod.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cores)}
@@ -287,7 +287,7 @@ func TestResourcesFreedByAnotherPod(t *testing.T) {
 // TestAdmissionOrder checks the admission order: sources in their order, then pods by name, without admitted pods.
 func TestAdmissionOrder(t *testing.T) {
 	l := newStill(t)
-	l.agent.admitter.settings = &admission.Settings{}
+	l.agent.settings.Admission = &admission.Settings{}
 	a, b, d := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1), l.manifest("two", "d", "d1", 1)
 	byHand := l.manifest("", "c", "c1", 1)
 	l.has(byHand)
@@ -319,7 +319,7 @@ func TestAdmissionOrder(t *testing.T) {
 func TestRejectedPodOfTheAPIServer(t *testing.T) {
 	for owner, want := range map[string]int{"one": 1, podspec.OwnerAPI: 0} {
 		l := newStill(t)
-		l.agent.admitter.settings = &admission.Settings{}
+		l.agent.settings.Admission = &admission.Settings{}
 		a, b := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1)
 		l.agent.handleSourceUpdate(sources.Update{Source: "one", Complete: true, Pods: []*podspec.Desired{a, b}})
 		a.Owner = owner
@@ -355,7 +355,7 @@ func TestOrderOfResizes(t *testing.T) {
 	l := newStill(t)
 	a, b := l.manifest("one", "a", "a1", 1), l.manifest("one", "b", "b1", 1)
 	a.Pod.Spec.PriorityClassName = "system-node-critical"
-	l.agent.admitter.settings = &admission.Settings{}
+	l.agent.settings.Admission = &admission.Settings{}
 	l.agent.handleSourceUpdate(update("one", a, b))
 	for _, d := range []*podspec.Desired{a, b} {
 		l.agent.reconciler.stored[d.Pod.UID] = Stored{Desired: d}

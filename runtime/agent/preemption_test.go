@@ -77,7 +77,7 @@ func TestPreemptedResourcesAreKept(t *testing.T) {
 	l := newStill(t)
 	low, urgent := l.manifest("one", "a", "a1", 1), l.manifest("one", "z", "z1", 1)
 	urgent.Pod.Spec.PriorityClassName = "system-node-critical"
-	l.agent.admitter.settings = &admission.Settings{}
+	l.agent.settings.Admission = &admission.Settings{}
 	l.agent.handleSourceUpdate(update("one", low, urgent))
 	first := func() (names string) {
 		for _, d := range l.agent.admitter.optionsFor(low.Pod.UID).First {
