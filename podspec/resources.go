@@ -45,6 +45,11 @@ func Totals(pod *v1.Pod) v1.ResourceRequirements {
 // QOSClass returns the pod's quality of service class (kubelet: qos.GetPodQOS).
 func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qos.ComputePodQOS(pod) }
 
+// IsHugePages reports whether a resource is memory in pages of one size.
+func IsHugePages(name v1.ResourceName) bool {
+	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
+}
+
 // IsExtendedResource reports whether a resource is not one of Kubernetes itself: a device of a node, named by its
 // vendor (API: IsExtendedResourceName).
 func IsExtendedResource(name v1.ResourceName) bool {

@@ -37,7 +37,7 @@ func oversized(pod *v1.Pod, machine *model.Machine) []string {
 // isCounted reports whether the capacity for a resource is always known, so that a missing entry means zero: a kernel
 // may not have that size of huge pages.
 func isCounted(name v1.ResourceName) bool {
-	return name == v1.ResourceCPU || name == v1.ResourceMemory || isHugePages(name)
+	return name == v1.ResourceCPU || name == v1.ResourceMemory || podspec.IsHugePages(name)
 }
 
 // unsafeSysctls lists the sysctls that a kubelet sets only if it is configured to (kubelet: SafeSysctlAllowlist).

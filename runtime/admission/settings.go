@@ -127,7 +127,7 @@ func (s *Settings) Allocatable(capacity v1.ResourceList) v1.ResourceList {
 		free = defaultKeptFree()
 	}
 	for name, has := range capacity {
-		if has.IsZero() && !isHugePages(name) {
+		if has.IsZero() && !podspec.IsHugePages(name) {
 			continue
 		}
 		left := has.DeepCopy()
@@ -139,7 +139,7 @@ func (s *Settings) Allocatable(capacity v1.ResourceList) v1.ResourceList {
 	}
 	if memory, known := list[v1.ResourceMemory]; known {
 		for name, pages := range capacity {
-			if isHugePages(name) {
+			if podspec.IsHugePages(name) {
 				memory.Sub(pages)
 			}
 		}
@@ -173,10 +173,6 @@ func (s *Settings) Limits(capacity v1.ResourceList) (v1.ResourceList, error) {
 		limits[name] = left
 	}
 	return limits, nil
-}
-
-func isHugePages(name v1.ResourceName) bool {
-	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
 // TakenBy returns the resources that a pod uses on the node once it is admitted.

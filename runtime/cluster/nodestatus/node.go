@@ -4,7 +4,6 @@ import (
 	"maps"
 	goruntime "runtime"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -115,22 +114,18 @@ func setDefaultLabels(initial, node *v1.Node) (changed bool) {
 // setHugePages sets the sizes of huge pages that the kernel has, and removes the others.
 func setHugePages(from, to v1.ResourceList) (changed bool) {
 	for name := range to {
-		if _, supported := from[name]; isHugePages(name) && !supported {
+		if _, supported := from[name]; podspec.IsHugePages(name) && !supported {
 			delete(to, name)
 			changed = true
 		}
 	}
 	for name, amount := range from {
-		if has, known := to[name]; isHugePages(name) && (!known || has.Cmp(amount) != 0) {
+		if has, known := to[name]; podspec.IsHugePages(name) && (!known || has.Cmp(amount) != 0) {
 			to[name] = amount.DeepCopy()
 			changed = true
 		}
 	}
 	return changed
-}
-
-func isHugePages(name v1.ResourceName) bool {
-	return strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
 // setResources sets the capacity and the allocatable resources. Those of others stay. A resource without an allocatable
