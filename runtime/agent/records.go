@@ -114,7 +114,7 @@ func (c Checkpoints) storedOf(one *state.Checkpoint) *Stored {
 	}
 	return &Stored{
 		Desired: one.Applied, Deleting: one.Deletion != nil, End: one.End, Rejection: one.Rejection,
-		Idle: one.Completion != nil || one.Rejection != nil || one.Eviction != nil,
+		Idle: one.IsTerminal(),
 	}
 }
 

@@ -16,6 +16,12 @@ func (e *End) Again(next Deletion) *End {
 	return &End{Deletion: *e.Deletion.Again(next), Done: e.Done}
 }
 
+// IsTerminal reports whether the pod has reached a terminal phase or was rejected or evicted. The containers of an
+// evicted pod may still be stopping.
+func (m *Memory) IsTerminal() bool {
+	return m.Completion != nil || m.Rejection != nil || m.Eviction != nil
+}
+
 // Leaving returns the deletion of the pod that has begun, or the end that comes before it. It returns nil for a pod
 // that stays.
 func (m *Memory) Leaving() *Deletion {

@@ -43,11 +43,11 @@ func (r records) pods() (pods []*podspec.Desired, ok bool) {
 // pod.
 func (r records) hasEnded(uid types.UID) bool {
 	c, err := r.layout.Pod(uid).Checkpoint().Read()
-	return err == nil && (c.Leaving() != nil || c.Completion != nil || c.Rejection != nil || c.Eviction != nil)
+	return err == nil && (c.Leaving() != nil || c.IsTerminal())
 }
 
 // mayUse reports whether a pod may use its volumes: it has not finished, and was not rejected or evicted.
 func (r records) mayUse(uid types.UID) bool {
 	c, err := r.layout.Pod(uid).Checkpoint().Read()
-	return err != nil || c.Completion == nil && c.Rejection == nil && c.Eviction == nil
+	return err != nil || !c.IsTerminal()
 }
