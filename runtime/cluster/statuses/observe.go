@@ -154,7 +154,7 @@ func (l *loop) storeOne(s *Shown, pod *v1.Pod, now time.Time) {
 	p := s.Desired.Pod
 	e := l.pods[p.UID]
 	if e == nil {
-		e = &entry{known: known{pod: model.PodRef{Namespace: p.Namespace, Name: p.Name, UID: p.UID}}}
+		e = &entry{known: known{pod: model.RefOf(p)}}
 		l.pods[p.UID] = e
 	}
 	next := observed{own: pod.Status, generation: p.Generation, mayRun: s.MayRun, reclaimed: s.Reclaimed}
