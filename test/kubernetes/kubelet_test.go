@@ -96,10 +96,8 @@ func (p *process) showLog(t *testing.T) {
 // alive fails the test if the process has ended by itself.
 func (p *process) alive(t *testing.T) {
 	t.Helper()
-	select {
-	case <-p.ended:
+	if !p.runs() {
 		t.Fatalf("%s has ended: %v", p.log, p.err)
-	default:
 	}
 }
 
