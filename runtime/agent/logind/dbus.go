@@ -33,7 +33,7 @@ func Connect(ctx context.Context) (Manager, error) {
 	conn, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, ErrNoLogind
+		return nil, errNoLogind
 	case err != nil:
 		return nil, fmt.Errorf("the system bus: %w", err)
 	}
@@ -41,7 +41,7 @@ func Connect(ctx context.Context) (Manager, error) {
 	if _, err = b.MaxDelay(ctx); err != nil {
 		_ = conn.Close() // The first error is returned.
 		if isUnknown(err) {
-			return nil, ErrNoLogind
+			return nil, errNoLogind
 		}
 		return nil, err
 	}

@@ -25,8 +25,8 @@ type Manager interface {
 	Shutdowns(ctx context.Context) (<-chan bool, error)
 }
 
-// ErrNoLogind reports that the machine has no systemd-logind.
-var ErrNoLogind = errors.New("systemd-logind is not running")
+// errNoLogind reports that the machine has no systemd-logind.
+var errNoLogind = errors.New("systemd-logind is not running")
 
 // Guard stops pods before the machine shuts down.
 type Guard struct {
@@ -35,7 +35,7 @@ type Guard struct {
 	// Stop stops the pods, and returns when they have stopped or their time limit has passed. Resume starts them again.
 	Stop   func(ctx context.Context) error
 	Resume func(ctx context.Context)
-	// Connect connects to logind. The error ErrNoLogind ends the guard.
+	// Connect connects to logind. errNoLogind ends the guard.
 	Connect func(ctx context.Context) (Manager, error)
 	Log     *slog.Logger
 	// Pause is the time between two attempts to connect to logind.
@@ -51,7 +51,7 @@ func (g *Guard) Run(ctx context.Context) {
 	logged := ""
 	for ctx.Err() == nil {
 		err := g.guard(ctx)
-		if errors.Is(err, ErrNoLogind) {
+		if errors.Is(err, errNoLogind) {
 			return
 		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {

@@ -82,7 +82,7 @@ func TestShutdown(t *testing.T) {
 	connections := 0
 	g.Connect = func(context.Context) (Manager, error) {
 		if connections++; connections > 1 {
-			return nil, ErrNoLogind
+			return nil, errNoLogind
 		}
 		return m, nil
 	}
@@ -111,7 +111,7 @@ func TestWithoutLogind(t *testing.T) {
 		if tries++; tries < 3 {
 			return nil, errors.New("busy")
 		}
-		return nil, ErrNoLogind
+		return nil, errNoLogind
 	}
 	g.Run(t.Context())
 	if tries != 3 || len(m.takeActions()) > 0 {

@@ -17,11 +17,11 @@ import (
 // nodesGroup is the group of all nodes.
 const nodesGroup = "system:nodes"
 
-// UserOf returns the user name of a node.
-func UserOf(node string) string { return "system:node:" + node }
+// userOf returns the user name of a node.
+func userOf(node string) string { return "system:node:" + node }
 
 func subjectOf(node string) pkix.Name {
-	return pkix.Name{CommonName: UserOf(node), Organization: []string{nodesGroup}}
+	return pkix.Name{CommonName: userOf(node), Organization: []string{nodesGroup}}
 }
 
 // servingTemplate returns the request for the certificate of a node's server, with all addresses of the Node in a

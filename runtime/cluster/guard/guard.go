@@ -44,14 +44,14 @@ type Guard struct {
 // New returns a guard. It sends nothing.
 func New(s Settings) *Guard { return &Guard{Settings: s} }
 
-// OtherError reports that another cluster answers.
-type OtherError struct {
+// otherError reports that another cluster answers.
+type otherError struct {
 	// Node is the name of the Node.
 	Node string
 }
 
 // Error returns the text of the error.
-func (e *OtherError) Error() string {
+func (e *otherError) Error() string {
 	return fmt.Sprintf("this is another cluster: its Node %s and its Service default/kubernetes have other uids than "+
 		"those that this machine has seen. No pod is started or ended for it: correct the server in the kubeconfig, "+
 		"or run `podctl agent join --new-cluster` to use this cluster", e.Node)
@@ -62,7 +62,7 @@ func (g *Guard) Other() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.other {
-		return &OtherError{Node: g.Node}
+		return &otherError{Node: g.Node}
 	}
 	return nil
 }
@@ -79,8 +79,8 @@ func (g *Guard) Confirm(ctx context.Context) error {
 	return g.Check(ctx)
 }
 
-// Check reads the identity of the cluster. It returns an OtherError for another one, and an error if the API server
-// does not tell.
+// Check reads the identity of the cluster. It returns an error for another one, and if the API server does not
+// tell.
 func (g *Guard) Check(ctx context.Context) error {
 	r, err := membership.Read(g.StateDir)
 	if err == nil && (r == nil || r.UID == "") {
@@ -110,7 +110,7 @@ func (g *Guard) judge(seen membership.Seen) error {
 	g.waiting = verdict == membership.Unknown
 	switch verdict {
 	case membership.Other:
-		return &OtherError{Node: g.Node}
+		return &otherError{Node: g.Node}
 	case membership.Unknown:
 		if !waited {
 			g.Log.Info("the API server starts: podctl waits until it has created the Service default/kubernetes")

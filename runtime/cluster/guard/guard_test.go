@@ -88,7 +88,7 @@ func TestGuard(t *testing.T) {
 			if got := fmt.Sprint(failure); want == "" && failure != nil || !strings.Contains(got, want) {
 				t.Errorf("%s: %v, want %s", what, failure, want)
 			}
-			if other := (*OtherError)(nil); errors.As(failure, &other) != (g.Other() != nil) {
+			if other := (*otherError)(nil); errors.As(failure, &other) != (g.Other() != nil) {
 				t.Errorf("%s: %v, but Other returns %v", what, failure, g.Other())
 			}
 		}

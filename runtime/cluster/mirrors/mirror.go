@@ -18,16 +18,16 @@ import (
 )
 
 // The annotations of mirror pods beside v1.MirrorPodAnnotationKey (kubelet: types.ConfigHashAnnotationKey,
-// ConfigFirstSeenAnnotationKey). AnnotationOmitted has the paths of fields that the mirror pod does not have.
+// ConfigFirstSeenAnnotationKey). annotationOmitted has the paths of fields that the mirror pod does not have.
 // annotationVersion has the Hash of the shown version if the other hashes are the uid.
 const (
 	annotationHash    = "kubernetes.io/config.hash"
 	annotationSeen    = "kubernetes.io/config.seen"
 	annotationVersion = "podctl.io/version"
-	AnnotationOmitted = "podctl.io/omitted"
+	annotationOmitted = "podctl.io/omitted"
 )
 
-// omittedMax limits the value of AnnotationOmitted in bytes. All annotations of an object may have 256 KiB.
+// omittedMax limits the value of annotationOmitted in bytes. All annotations of an object may have 256 KiB.
 const omittedMax = 4096
 
 // Hash returns the digest of a pod on a node. Two versions with the same digest have the same mirror pod. It has the
@@ -76,8 +76,8 @@ func newMirror(p *Pod, node *v1.Node, now time.Time) *v1.Pod {
 	setHash(notes, p)
 	notes[podspec.AnnotationConfigSource] = sourceOf(p.Desired)
 	notes[annotationSeen] = now.Format(time.RFC3339Nano)
-	if delete(notes, AnnotationOmitted); len(omitted) > 0 {
-		notes[AnnotationOmitted] = listed(omitted)
+	if delete(notes, annotationOmitted); len(omitted) > 0 {
+		notes[annotationOmitted] = listed(omitted)
 	}
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -70,7 +70,7 @@ func TestReferences(t *testing.T) {
 		"spec.containers[0].env[2]", "spec.containers[0].volumeMounts[1]", "spec.containers[0].volumeMounts[2]",
 		"spec.containers[0].volumeMounts[4]", "spec.containers[0].volumeMounts[5]",
 	}, ",")
-	if got := m.Annotations[AnnotationOmitted]; got != want {
+	if got := m.Annotations[annotationOmitted]; got != want {
 		t.Errorf("omitted: %s\nwant: %s", got, want)
 	}
 	internal := &core.Pod{}

@@ -61,7 +61,7 @@ type Manager struct {
 	sent Sent
 
 	// The goroutine of Run has the following fields.
-	pace          Pace
+	pace          pace
 	unschedulable bool
 	// settled is set once readiness was sent, or could not be sent, before the first interval ended.
 	settled  bool

@@ -11,8 +11,8 @@ const (
 	reportEvery = 5 * time.Minute
 )
 
-// Pace decides when a status without changes is sent. The zero value is that of a new process.
-type Pace struct {
+// pace decides when a status without changes is sent. The zero value is that of a new process.
+type pace struct {
 	// Sent is the time of the last status.
 	Sent time.Time
 	// Shift is the change of the next interval, which spreads the statuses of many nodes over time.
@@ -20,7 +20,7 @@ type Pace struct {
 }
 
 // Due reports whether a status without changes is sent now (kubelet: isUpdateStatusPeriodExpired).
-func (p Pace) Due(now time.Time) bool {
+func (p pace) Due(now time.Time) bool {
 	return p.Sent.IsZero() || now.Sub(p.Sent) >= reportEvery+p.Shift
 }
 
@@ -28,8 +28,8 @@ func (p Pace) Due(now time.Time) bool {
 // shifted by up to 50 % (kubelet: calculateDelay).
 //
 //nolint:revive // changed is a fact
-func (p Pace) Next(now time.Time, changed bool, random float64) Pace {
-	next := Pace{Sent: now}
+func (p pace) Next(now time.Time, changed bool, random float64) pace {
+	next := pace{Sent: now}
 	if changed || p.Sent.IsZero() {
 		next.Shift = time.Duration((random - 0.5) * float64(reportEvery))
 	}

@@ -314,20 +314,20 @@ func TestReadiness(t *testing.T) {
 
 // TestPace checks when a status without changes is sent.
 func TestPace(t *testing.T) {
-	if !(Pace{}).Due(noon) {
+	if !(pace{}).Due(noon) {
 		t.Error("the first status is not due")
 	}
 	for name, c := range map[string]struct {
-		last    Pace
+		last    pace
 		changed bool
 		random  float64
 		due     time.Duration
 	}{
-		"the first, early":    {Pace{}, false, 0, 150 * time.Second},
-		"the first, late":     {Pace{}, false, 0.9, 420 * time.Second},
-		"a change":            {Pace{Sent: noon, Shift: time.Hour}, true, 0.5, 300 * time.Second},
-		"without a change":    {Pace{Sent: noon, Shift: time.Hour}, false, 0, 300 * time.Second},
-		"a change, some time": {Pace{Sent: noon}, true, 0.25, 225 * time.Second},
+		"the first, early":    {pace{}, false, 0, 150 * time.Second},
+		"the first, late":     {pace{}, false, 0.9, 420 * time.Second},
+		"a change":            {pace{Sent: noon, Shift: time.Hour}, true, 0.5, 300 * time.Second},
+		"without a change":    {pace{Sent: noon, Shift: time.Hour}, false, 0, 300 * time.Second},
+		"a change, some time": {pace{Sent: noon}, true, 0.25, 225 * time.Second},
 	} {
 		next := c.last.Next(noon, c.changed, c.random)
 		if next.Due(noon.Add(c.due-time.Millisecond)) || !next.Due(noon.Add(c.due+time.Millisecond)) {

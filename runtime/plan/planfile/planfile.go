@@ -25,29 +25,29 @@ func Make(in *plan.Input) *plan.Plan {
 	return p
 }
 
-// StaleError reports that a saved plan no longer fits, and what changed.
-type StaleError struct {
+// staleError reports that a saved plan no longer fits, and what changed.
+type staleError struct {
 	Pod     model.PodRef
 	Changes []string
 }
 
 // Error lists the changes, one per line.
-func (e *StaleError) Error() string {
+func (e *staleError) Error() string {
 	changes := strings.Join(e.Changes, "\n  ")
 	return fmt.Sprintf("the saved plan of pod %s is out of date: create a new one\n  %s", e.Pod, changes)
 }
 
-// ErrNotThisPod reports that a saved plan belongs to another pod.
-var ErrNotThisPod = errors.New("the saved plan is for another pod")
+// errNotThisPod reports that a saved plan belongs to another pod.
+var errNotThisPod = errors.New("the saved plan is for another pod")
 
-// MakeAgain makes a saved plan again: from the current input, and only with the steps of the saved one. It returns a
-// *StaleError if the manifest or the observed state has changed. It also does so if a saved step would not be made any
-// more, or if a step is missing in the file. A hold that ended since then adds no step. A modified file can therefore
-// neither add nor remove a step.
+// MakeAgain makes a saved plan again: from the current input, and only with the steps of the saved one. It returns an
+// error with the changes if the manifest or the observed state has changed. It also does so if a saved step would not
+// be made any more, or if a step is missing in the file. A hold that ended since then adds no step. A modified file can
+// therefore neither add nor remove a step.
 func MakeAgain(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 	if saved.Pod != in.Pod {
 		return nil, fmt.Errorf("%w: %s (uid %s), not %s (uid %s)",
-			ErrNotThisPod, saved.Pod, saved.Pod.UID, in.Pod, in.Pod.UID)
+			errNotThisPod, saved.Pod, saved.Pod.UID, in.Pod, in.Pod.UID)
 	}
 	again := *in
 	again.Options.IgnoreBackoff, again.Options.KeepBasis = true, true
@@ -60,7 +60,7 @@ func MakeAgain(in *plan.Input, saved *plan.Plan) (*plan.Plan, error) {
 		changes = leftOut(saved, &again)
 	}
 	if len(changes) > 0 {
-		return nil, &StaleError{Pod: in.Pod, Changes: changes}
+		return nil, &staleError{Pod: in.Pod, Changes: changes}
 	}
 	p.Basis = nil
 	p.Only(func(s *plan.Step) bool {

@@ -83,7 +83,7 @@ func TestStalePlanNamesChanges(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := MakeAgain(c.now, saved)
-			if stale := (*StaleError)(nil); !errors.As(err, &stale) || !strings.Contains(err.Error(), c.want) {
+			if stale := (*staleError)(nil); !errors.As(err, &stale) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want it to name %q", err, c.want)
 			}
 		})
