@@ -64,7 +64,7 @@ func (s *server) listenHTTP(addr string, failed chan<- error) {
 	go func() { failed <- http.ListenAndServe(addr, mux) }()
 }
 
-// say writes an answer. The client may have gone.
+// writeText writes an answer. The client may have gone.
 func writeText(w io.Writer, text string) {
 	if _, err := io.WriteString(w, text); err != nil {
 		fmt.Println("answering:", err)

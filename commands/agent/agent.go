@@ -48,7 +48,7 @@ type agentOptions struct {
 	from []string
 	// show prints the configuration and checks it, instead of running an agent.
 	show bool
-	// heard receives the signals to the process.
+	// signals receives the signals to the process.
 	signals signals
 }
 

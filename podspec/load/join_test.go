@@ -53,7 +53,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// said returns the whole content of a manifest as text.
+// output returns the whole content of a manifest as text.
 func output(m *Manifest) string {
 	text := fmt.Sprintln(document.GroupNotes(m.Notes()), len(m.Workloads), m.Problems)
 	for _, d := range m.Pods {

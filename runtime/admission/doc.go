@@ -11,9 +11,12 @@
 //	patternAllowlist.Admit                    node.go
 //	predicateAdmitHandler.Admit               admit.go, resources.go, node.go
 //	CriticalPodAdmissionHandler               preempt.go
-//	appArmorAdmitHandler.Admit                admit.go
+//	appArmorAdmitHandler.Admit                admit.go: noAppArmor
+//	declaredFeaturesAdmitHandler.Admit        admit.go: missingFeature
+//	the device manager's Allocate             admit.go: noDevices
+//	sortPendingResizes                        resizes.go
 //	GetNodeAllocatableReservation             settings.go
 //
-// Other admission handlers of the kubelet have no rule here: the topology, cpu, memory and device managers, features
-// that the node declares, and a node that shuts down.
+// Other admission handlers of the kubelet have no rule here: the topology, cpu and memory managers, and a node that
+// shuts down.
 package admission

@@ -284,7 +284,7 @@ func (l *lab) readiness(name, id string) model.ProbeResult {
 	return checkpoint.Probes[id][model.Readiness].Result
 }
 
-// says makes all probes succeed or fail.
+// setProbes makes all probes succeed or fail.
 func (l *lab) setProbes(code int32) {
 	l.server.OnExec(func(string, []string) *runtimeapi.ExecSyncResponse {
 		return &runtimeapi.ExecSyncResponse{ExitCode: code}

@@ -141,8 +141,8 @@ func TestNoProgramOfAnotherUserRuns(t *testing.T) {
 		config string
 		// change modifies the configuration or the program as another user could.
 		change func(t *testing.T, config, program string)
-		// says is part of the pull's error. It is "" if the pull is anonymous; note is then in the error of a failed
-		// pull.
+		// wantMessage is part of the pull's error. It is "" if the pull is anonymous; note is then in the error of a
+		// failed pull.
 		wantMessage, note string
 	}{
 		"his configuration": {store("x"), func(t *testing.T, config, _ string) { give(t, config) }, "", "belongs to user 65534"},

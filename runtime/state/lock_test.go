@@ -59,7 +59,7 @@ func otherProcess(t *testing.T, role string, l Layout, args ...string) *exec.Cmd
 
 func report(l Layout) string { return filepath.Join(filepath.Dir(l.Root), "report") }
 
-// say writes the result to the report file. Errors are ignored, because they could not be reported.
+// reportResult writes the result to the report file. Errors are ignored, because they could not be reported.
 func reportResult(l Layout, err error) {
 	_ = os.WriteFile(report(l)+".new", []byte(fmt.Sprint(err)), 0o600)
 	_ = os.Rename(report(l)+".new", report(l))

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// create creates one object of testdata/cluster/workloads.yaml.
+// workload creates one object of testdata/cluster/workloads.yaml.
 func (c *cluster) workload(t *testing.T, kind, name string) {
 	t.Helper()
 	for text := range strings.SplitSeq(read(t, clusterFiles+"/workloads.yaml"), "\n---\n") {

@@ -80,7 +80,7 @@ func (p *process) runs() bool {
 	}
 }
 
-// tell shows the end of the log without informational lines.
+// showLog shows the end of the log without informational lines.
 func (p *process) showLog(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(p.log)

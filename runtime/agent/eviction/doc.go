@@ -25,7 +25,7 @@
 //	thresholdsMet, byEvictionPriority                 pressure.go: tracker
 //	thresholdsMetGracePeriod, thresholdsFirstObserved pressure.go: tracker
 //	nodeConditions, nodeConditionsObservedSince       pressure.go: Pressure
-//	managerImpl.Admit                                 runtime/admission: pressure
+//	managerImpl.Admit                                 runtime/admission: underPressure
 //	rankMemoryPressure, rankDiskPressureFunc, …       rank.go
 //	evictionMessage                                   message.go
 //	makeSignalObservations                            measure.go

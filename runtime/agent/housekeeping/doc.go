@@ -19,7 +19,7 @@
 //	Kubelet.StartGarbageCollection                schedule.go
 //	containerLogManager.rotateLogs                logs.go; runtime/gc
 //	containerGC.evictContainers, evictSandboxes   records.go; runtime/gc: Upkeep
-//	realImageGCManager.detectImages               choice.go: see
+//	realImageGCManager.detectImages               choice.go: record
 //	realImageGCManager.imagesInEvictionOrder      choice.go: order
 //	realImageGCManager.GarbageCollect             choice.go: excess
 //	realImageGCManager.freeSpace                  choice.go: free

@@ -9,10 +9,10 @@
 // # Where a rule is
 //
 //	kubelet                                            here
-//	initialNode                                        node.go: New
-//	updateDefaultLabels, reconcileHugePageResource     node.go: Reconcile
+//	initialNode                                        node.go: newNode
+//	updateDefaultLabels, reconcileHugePageResource     node.go: reconcile
 //	nodestatus.Setter                                  status.go, conditions.go, runtime.go
-//	nodeStatusHasChanged                               status.go: Changed
+//	nodeStatusHasChanged                               status.go: hasChanged
 //	recordNodeStatusEvent, rebootEvent                 event.go
 //	isUpdateStatusPeriodExpired, calculateDelay        pace.go
 //	registerWithAPIServer                              register.go

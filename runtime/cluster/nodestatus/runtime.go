@@ -23,7 +23,7 @@ type RuntimeFacts struct {
 	// Handlers are the runtime handlers by name. Features is nil for a runtime that reports none.
 	Handlers []v1.NodeRuntimeHandler
 	Features *v1.NodeFeatures
-	// Images are the largest images (see Images). They are nil until they have been listed.
+	// Images are the largest images (see imagesOf). They are nil until they have been listed.
 	Images []v1.ContainerImage
 }
 

@@ -18,7 +18,8 @@
 //
 // The lower half is the manager:
 //
-//	manager.go     the loop: marks, the pods to observe, and the limit of requests at the same time
+//	manager.go     settings, marks of other packages, and the summary
+//	loop.go        the loop: when pods are observed, and the limit of requests at the same time
 //	observe.go     reads the current statuses
 //	request.go     one request and its result
 //	client.go      requests through client-go
