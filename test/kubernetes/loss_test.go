@@ -76,8 +76,7 @@ spec:
 type losses struct {
 	machine
 
-	api    *apiServer
-	random *rand.Rand
+	api *apiServer
 	// recovering is how long a machine runs at most before it loses its power again.
 	recovering time.Duration
 	// created counts pods, and changes is the value in the ConfigMap and the Secret.
@@ -89,16 +88,14 @@ type losses struct {
 // it: all pods run, what was reported stays, and no record is damaged. LOSSES is the number of losses.
 func loseOften(t *testing.T, api *apiServer, recovering time.Duration, start func() machine) {
 	t.Helper()
-	count, seed := defaultLosses, uint64(time.Now().UnixNano())
+	count := defaultLosses
 	if text := os.Getenv("LOSSES"); text != "" {
 		var err error
 		if count, err = strconv.Atoi(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("seed %d", seed)
 	l := &losses{api: api, recovering: recovering}
-	l.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is repeatable
 	l.makeObjects(t)
 	for range fewest {
 		l.create(t)
@@ -115,12 +112,12 @@ func loseOften(t *testing.T, api *apiServer, recovering time.Duration, start fun
 // once changes pods until a random moment, ends the machine, and checks it after the next boot. One time in three, it
 // ends the machine once more while the node recovers.
 func (l *losses) once(t *testing.T) {
-	l.churn(t, l.between(busy))
+	l.churn(t, rand.N(busy))
 	before := l.reported(t)
 	l.lose(t)
-	if l.random.IntN(3) == 0 {
+	if rand.IntN(3) == 0 {
 		l.power(t)
-		time.Sleep(l.between(l.recovering))
+		time.Sleep(rand.N(l.recovering))
 		before = l.reported(t)
 		l.lose(t)
 	}
@@ -134,10 +131,6 @@ func (l *losses) once(t *testing.T) {
 	}
 	l.checkPods(t)
 	l.checkVolumes(t)
-}
-
-func (l *losses) between(most time.Duration) time.Duration {
-	return time.Duration(l.random.Int64N(int64(most)))
 }
 
 func (l *losses) makeObjects(t *testing.T) {
@@ -156,23 +149,23 @@ func (l *losses) makeObjects(t *testing.T) {
 // churn makes changes for some time.
 func (l *losses) churn(t *testing.T, d time.Duration) {
 	t.Helper()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(l.between(2 * time.Second)) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(rand.N(2 * time.Second)) {
 		pods := l.pods(t)
 		if len(pods) <= fewest {
 			l.create(t)
 			continue
 		}
-		path := lossPodsPath + "/" + pods[l.random.IntN(len(pods))].at("metadata", "name")
-		switch kind := l.random.IntN(6); {
+		path := lossPodsPath + "/" + pods[rand.IntN(len(pods))].at("metadata", "name")
+		switch kind := rand.IntN(6); {
 		case kind == 0 && len(pods) < most:
 			l.create(t)
 		case kind == 1 || len(pods) > most:
 			l.api.request(t, http.MethodDelete, path, "")
 		case kind == 2:
-			image := []string{firstImage, secondImage}[l.random.IntN(2)]
+			image := []string{firstImage, secondImage}[rand.IntN(2)]
 			l.patch(t, path, fmt.Sprintf(`{"spec": {"containers": [{"name": "main", "image": %q}]}}`, image))
 		case kind == 3:
-			l.patch(t, path, fmt.Sprintf(`{"metadata": {"labels": {"change": "%d"}}}`, l.random.Int()))
+			l.patch(t, path, fmt.Sprintf(`{"metadata": {"labels": {"change": "%d"}}}`, rand.Int()))
 		default:
 			l.changeObjects(t)
 		}
@@ -190,7 +183,7 @@ func (l *losses) changeObjects(t *testing.T) {
 func (l *losses) create(t *testing.T) {
 	t.Helper()
 	l.created++
-	kind, args := lossKinds[l.random.IntN(len(lossKinds))], `["sleep"]`
+	kind, args := lossKinds[rand.IntN(len(lossKinds))], `["sleep"]`
 	if strings.Contains(kind, "Never") {
 		args = `["exit", "--after", "5s", "0"]`
 	}
