@@ -38,7 +38,7 @@ type agentOptions struct {
 	urlInterval time.Duration
 	// skipUnknown skips objects of unknown kinds in sources.
 	skipUnknown bool
-	keep        housekeepingOptions
+	logSize     string
 	eviction    evictionOptions
 	limits      limitOptions
 	admission   config.Admission
@@ -157,7 +157,7 @@ func (o *agentOptions) register(f *pflag.FlagSet) {
 	f.IntVar(&o.Pulls, "max-parallel-pulls", 4, "Maximum number of concurrent image pulls (0: no limit)")
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between downloads of a URL")
 	flags.SkipUnknown(f, &o.skipUnknown)
-	o.keep.addTo(f)
+	o.registerHousekeeping(f)
 	o.eviction.addTo(f)
 	o.limits.addTo(f)
 	o.admission.Register(f, true)
@@ -192,7 +192,6 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	}
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
 	o.Admission, o.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
-	o.MaxRecords, o.Images = o.keep.records, o.keep.images
 	o.Changes, o.Hangups, o.Now = now.changes, o.signals.hangups, sess.IO.Now
 	return nil
 }

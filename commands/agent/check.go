@@ -36,7 +36,7 @@ func Check(values map[string]string) error {
 
 // check checks the flags and sets the settings that follow from them alone.
 func (o *agentOptions) check() (err error) {
-	if o.Logs, err = o.keep.check(); err != nil {
+	if err = o.checkHousekeeping(); err != nil {
 		return err
 	}
 	if o.Eviction, err = o.eviction.config(); err != nil {

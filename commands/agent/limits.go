@@ -14,51 +14,42 @@ import (
 	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/eviction"
-	"github.com/podctl/podctl/runtime/agent/housekeeping"
-	"github.com/podctl/podctl/runtime/logfile"
 )
 
-// housekeepingOptions limit the logs, records and images that pods leave behind. Names and defaults are those of a
-// kubelet's flags or fields.
-type housekeepingOptions struct {
-	logSize string
-	logs    logfile.Limits
-	records int
-	images  housekeeping.Thresholds
-}
-
-func (o *housekeepingOptions) addTo(f *pflag.FlagSet) {
+// registerHousekeeping defines the limits of the logs, records and images that pods leave behind. Names and defaults
+// are those of a kubelet's flags or fields.
+func (o *agentOptions) registerHousekeeping(f *pflag.FlagSet) {
 	f.StringVar(&o.logSize, "container-log-max-size", "10Mi",
 		"Maximum size of a container log before it is rotated (-1: no limit)")
-	f.IntVar(&o.logs.Files, "container-log-max-files", 5, "Maximum number of log files per container, at least 2")
-	f.IntVar(&o.records, "max-dead-containers", -1,
+	f.IntVar(&o.Logs.Files, "container-log-max-files", 5, "Maximum number of log files per container, at least 2")
+	f.IntVar(&o.MaxRecords, "max-dead-containers", -1,
 		"Maximum number of exited containers to keep; "+
 			"the last one of a stopped container is always kept (-1: no limit)")
-	f.IntVar(&o.images.High, "image-gc-high-threshold", 85,
+	f.IntVar(&o.Images.High, "image-gc-high-threshold", 85,
 		"Disk usage in percent that starts the removal of unused images (100: never)")
-	f.IntVar(&o.images.Low, "image-gc-low-threshold", 80,
+	f.IntVar(&o.Images.Low, "image-gc-low-threshold", 80,
 		"Disk usage in percent that ends the removal of unused images")
-	f.DurationVar(&o.images.MinAge, "image-minimum-gc-age", 2*time.Minute,
+	f.DurationVar(&o.Images.MinAge, "image-minimum-gc-age", 2*time.Minute,
 		"Minimum age of an image before it is removed")
-	f.DurationVar(&o.images.MaxAge, "image-maximum-gc-age", 0,
+	f.DurationVar(&o.Images.MaxAge, "image-maximum-gc-age", 0,
 		"Time after which an image that no pod uses is removed, even if the disk is not full (0: never)")
 }
 
-// check checks the flags and returns the limits for logs.
-func (o *housekeepingOptions) check() (logfile.Limits, error) {
+// checkHousekeeping checks the flags, and sets the size of logs.
+func (o *agentOptions) checkHousekeeping() error {
 	size, err := resource.ParseQuantity(o.logSize)
 	switch {
 	case err != nil:
-		return o.logs, fmt.Errorf("--container-log-max-size %q: %w", o.logSize, err)
+		return fmt.Errorf("--container-log-max-size %q: %w", o.logSize, err)
 	case size.IsZero():
-		return o.logs, errors.New("--container-log-max-size must not be 0: no log could be written")
-	case o.logs.Files < 2:
-		return o.logs, fmt.Errorf(
+		return errors.New("--container-log-max-size must not be 0: no log could be written")
+	case o.Logs.Files < 2:
+		return fmt.Errorf(
 			"--container-log-max-files is %d: there are at least 2, the one that is written and the one before",
-			o.logs.Files)
+			o.Logs.Files)
 	}
-	o.logs.Size = size.Value()
-	return o.logs, o.images.Check()
+	o.Logs.Size = size.Value()
+	return o.Images.Check()
 }
 
 // limitOptions limit what pods use of the machine. Names and defaults are the kubelet's.

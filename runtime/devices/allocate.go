@@ -66,7 +66,7 @@ func (m *Manager) ChooseDevices(ctx context.Context, request *model.DeviceReques
 	}
 	m.mu.Unlock()
 	chosen := c.choose(ctx)
-	return chosen, ctx.Err() // A call of a plugin that was cut short is no reason to reject the pod.
+	return chosen, ctx.Err() // An interrupted call of a plugin does not reject the pod.
 }
 
 // prefer calls the plugin of a resource.

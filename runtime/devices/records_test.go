@@ -96,7 +96,7 @@ func TestNewPodDuringAllocation(t *testing.T) {
 	}
 }
 
-// TestInterruptedCalls: a call of a plugin that is cut short is no reason to reject a pod.
+// TestInterruptedCalls: a call of a plugin that is interrupted does not reject a pod.
 func TestInterruptedCalls(t *testing.T) {
 	m := newMachine(t)
 	ctx, cancel := context.WithCancel(t.Context())

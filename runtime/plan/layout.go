@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
-
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan/diff"
@@ -74,7 +72,7 @@ func (l *layout) runSandbox(proof *proof, ended []string) []string {
 // startAndResize adds the starts and the changes in place. The pod's own cgroup gets its limits before its containers
 // get more, or after they get less.
 func (l *layout) startAndResize(proof *proof, sandbox []string) {
-	first := l.podFirst()
+	first := podFirst(l.Pod, len(l.updates) > 0)
 	switch {
 	case first && podShrinks(l.Pod):
 		l.resizePod(l.afterStops())
@@ -86,12 +84,6 @@ func (l *layout) startAndResize(proof *proof, sandbox []string) {
 	if !first {
 		l.resizePod(l.afterStops(resized))
 	}
-}
-
-// podFirst reports whether the pod's own cgroup changes before its containers. If the pod gets more memory but less cpu,
-// cpu is taken from running containers first: cgroup v1 allows no container more cpu than its pod, but more memory.
-func (l *layout) podFirst() bool {
-	return podGrows(l.Pod) && (len(l.updates) == 0 || limitChange(l.Pod, v1.ResourceCPU) >= 0)
 }
 
 // afterStops waits for steps and for all stops: what a stopping container uses does not count against a new limit
