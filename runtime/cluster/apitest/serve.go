@@ -2,11 +2,11 @@ package apitest
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,9 +23,6 @@ type Server struct {
 	refuses bool
 	port    int
 }
-
-// ErrRefused is the error of a connection that a server refuses.
-var ErrRefused = errors.New("connection refused")
 
 // Serve starts a server, and returns it with the configuration of its clients. It ends with the test.
 func Serve(t *testing.T, handler http.Handler) (*Server, *rest.Config) {
@@ -49,6 +46,13 @@ func (s *Server) Refuse(refuses bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuses = refuses
+}
+
+// Refusals returns how many connections the server has refused.
+func (s *Server) Refusals() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.port
 }
 
 // Accept returns the next connection.
@@ -94,7 +98,7 @@ func (s *Server) refusal() error {
 	}
 	s.port++
 	from := &net.TCPAddr{Port: s.port}
-	return &net.OpError{Op: "dial", Net: "tcp", Source: from, Addr: &net.TCPAddr{}, Err: ErrRefused}
+	return &net.OpError{Op: "dial", Net: "tcp", Source: from, Addr: &net.TCPAddr{}, Err: syscall.ECONNREFUSED}
 }
 
 // Slow lets a handler answer only after some time, or not at all if the client gives up.

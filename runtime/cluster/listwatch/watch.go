@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/podctl/podctl/runtime/cluster/apierror"
@@ -69,7 +70,18 @@ func (s *source) watchError(ctx context.Context, o *metav1.ListOptions, err erro
 	}
 	s.Report(ctx, "watch", err)
 	pause(ctx, err)
+	if o.SendInitialEvents == nil && mayBeRestored(err) {
+		err = errors.New(apierror.Text(err)) // The reflector lists next, after a pause.
+	}
 	return err
+}
+
+// mayBeRestored reports whether the API server may be restored from a backup before the next try. For these errors, the
+// reflector would only repeat the watch. A restored API server sends no events until its version reaches that of the
+// watch, and reports no error; only a list shows that it is older. A list costs a busy API server more than a watch, but
+// an API server that stops or starts answers with 429, too.
+func mayBeRestored(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 }
 
 // isUnsupported reports whether an API server refuses to begin a watch with a list. The reflector then makes a list.
@@ -167,7 +179,7 @@ func (s *source) checkEvent(ctx context.Context, atLeast string, e watch.Event) 
 		return e
 	}
 	s.Report(ctx, "watch", err)
-	if isExpired(err) {
+	if isExpired(err) || mayBeRestored(err) {
 		e.Object = new(apierrors.NewInternalError(err).Status())
 	}
 	return e
