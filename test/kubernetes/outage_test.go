@@ -32,6 +32,10 @@ type outage struct {
 	// fault answers a request in place of the API server; nil if there is none. cut ends all requests of the proxy.
 	fault atomic.Pointer[fault]
 	cut   atomic.Pointer[chan struct{}]
+	// proxy is the running proxy, with its handler and its serving certificate.
+	proxy   *http.Server
+	handler http.Handler
+	serving tls.Certificate
 }
 
 // setFault sets what answers requests, and ends all that run, such as watches.
@@ -130,38 +134,45 @@ func (o *outage) serveFaulty(t *testing.T) {
 		},
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	server := &http.Server{
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{serving}},
-		ReadHeaderTimeout: patience,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, end := context.WithCancel(r.Context())
-			defer end()
-			go func(cut chan struct{}) {
-				select {
-				case <-cut:
-					end()
-				case <-ctx.Done():
-				}
-			}(*o.cut.Load())
-			r = r.WithContext(ctx)
-			if f := o.fault.Load(); f != nil {
-				(*f)(w, r, proxy)
-				return
+	o.serving = serving
+	o.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, end := context.WithCancel(r.Context())
+		defer end()
+		go func(cut chan struct{}) {
+			select {
+			case <-cut:
+				end()
+			case <-ctx.Done():
 			}
-			proxy.ServeHTTP(w, r)
-		}),
-	}
+		}(*o.cut.Load())
+		r = r.WithContext(ctx)
+		if f := o.fault.Load(); f != nil {
+			(*f)(w, r, proxy)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	})
 	o.setFault(nil)
+	o.open(t)
+	t.Cleanup(func() { _ = o.proxy.Close() })
+}
+
+// open opens the port of the proxy. While the proxy is closed, connections are refused.
+func (o *outage) open(t *testing.T) {
+	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", faultyAddress)
 	if err != nil {
 		t.Fatal(err)
 	}
+	server := &http.Server{
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{o.serving}}, Handler: o.handler, ReadHeaderTimeout: patience,
+	}
+	o.proxy = server
 	go func() {
 		if err := server.ServeTLS(l, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			panic(err)
 		}
 	}()
-	t.Cleanup(func() { _ = server.Close() })
 }
 
 // create creates a pod, with the service account that it needs, and waits until it runs.
@@ -303,8 +314,10 @@ func (o *outage) testBackup(t *testing.T) {
 	o.create(t, "later")
 	o.must(t, "label", "pod", "first", "--overwrite", "seen=later")
 	o.stopServers(t)
+	_ = o.proxy.Close() // The connections of the node are refused until the API server is older.
 	o.replaceEtcd(t, backup)
 	o.startServers(t)
+	o.open(t)
 	until(t, func() string {
 		for _, what := range o.node.records(t) {
 			if strings.HasPrefix(what, "default/later") {
