@@ -35,11 +35,9 @@ func (m *Manager) keepLease(ctx context.Context) {
 	utilwait.JitterUntilWithContext(ctx, (&lease{Manager: m}).renew, computeEvery, computeJitter, true)
 }
 
-// renew renews the lease. It updates the last known version, and reads the lease only if that fails.
+// renew renews the lease. It updates the last known version, and reads the lease only if that fails. Each request is made
+// only if the cluster is confirmed; the status reports why it is not.
 func (l *lease) renew(ctx context.Context) {
-	if l.Cluster.Confirm(ctx) != nil {
-		return // The status reports it.
-	}
 	if l.latest != nil && l.update(ctx) {
 		return
 	}
@@ -50,7 +48,7 @@ func (l *lease) renew(ctx context.Context) {
 
 // update tries to update the lease. A repeated failure closes the connections.
 func (l *lease) update(ctx context.Context) (done bool) {
-	for try := 0; try < tries && l.latest != nil && ctx.Err() == nil; try++ {
+	for try := 0; try < tries && l.latest != nil && ctx.Err() == nil && l.Cluster.Confirm(ctx) == nil; try++ {
 		next, err := l.next(l.latest)
 		if err == nil {
 			put := l.request(l.Heartbeat.Coordination.Put()).Name(l.Name).Body(next)
@@ -70,9 +68,10 @@ func (l *lease) update(ctx context.Context) (done bool) {
 	return false
 }
 
-// ensure reads the lease, or creates it if it does not exist. It tries until it succeeds or the context ends.
+// ensure reads the lease, or creates it if it does not exist. It tries until it succeeds, or the API server does not
+// respond or is that of another cluster.
 func (l *lease) ensure(ctx context.Context) (created bool) {
-	for pause := 2 * firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
+	for pause := 2 * firstPause; ctx.Err() == nil && l.Cluster.Confirm(ctx) == nil; pause = min(2*pause, longestPause) {
 		found, err := apiclient.Do[coordinationv1.Lease](ctx, l.request(l.Heartbeat.Coordination.Get()).Name(l.Name))
 		if created = apierrors.IsNotFound(err); created {
 			found, err = l.create(ctx)

@@ -598,6 +598,45 @@ func TestAnotherCluster(t *testing.T) {
 	})
 }
 
+// TestLeaseOfAnotherCluster checks that another cluster gets no lease, although the tries to create it began before.
+func TestLeaseOfAnotherCluster(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		fails, requests := true, 0
+		l.server.fault = func(w http.ResponseWriter, r *http.Request) bool {
+			is := strings.Contains(r.URL.Path, "/leases")
+			if is {
+				requests++
+			}
+			if is && fails {
+				refuse(w, http.StatusInternalServerError, metav1.StatusReasonInternalError)
+			}
+			return is && fails
+		}
+		l.start()
+		l.after(time.Minute)
+		l.mu.Lock()
+		l.other = errors.New("another cluster")
+		l.mu.Unlock()
+		l.after(time.Second)
+		l.server.change(func() { fails, requests = false, 0 })
+		l.after(10 * time.Minute)
+		l.server.change(func() {
+			if requests > 0 || l.server.lease != nil {
+				t.Errorf("%d requests", requests)
+			}
+		})
+		l.mu.Lock()
+		l.other = nil
+		l.mu.Unlock()
+		l.after(11 * time.Second)
+		l.server.change(func() {
+			if l.server.lease == nil {
+				t.Error("there is no lease")
+			}
+		})
+	})
+}
+
 // TestBadAnswers checks that no answer of a proxy registers the node, that the log reports it once, and that the node
 // is registered afterwards.
 func TestBadAnswers(t *testing.T) {
