@@ -50,6 +50,9 @@ type Settings struct {
 	Client rest.Interface
 	// Check returns nil if the API server responds (cluster.Health.Check).
 	Check func() error
+	// Confirm is called before each request. Its error means that the API server does not respond, or is that of another
+	// cluster.
+	Confirm func(ctx context.Context) error
 	// Node is the name of this node.
 	Node string
 	// Random returns numbers in [0, 1).
@@ -157,6 +160,10 @@ func (s *Sender) deliver(ctx context.Context, result *record.EventCorrelateResul
 	// The first wait is random, so that nodes do not try at the same time.
 	wait := time.Duration(s.Random() * float64(pause))
 	for tries := 0; ctx.Err() == nil; wait = pause {
+		if s.Confirm(ctx) != nil {
+			s.rest(ctx, wait) // The status of the Node reports it.
+			continue
+		}
 		sent, err := s.send(ctx, result)
 		if err == nil {
 			s.correlator.UpdateState(sent)

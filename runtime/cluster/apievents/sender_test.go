@@ -34,6 +34,8 @@ type apiServer struct {
 	// down is the error of connections. code is the status of all answers; zero means that requests succeed.
 	down error
 	code int
+	// other is the error of Confirm.
+	other error
 }
 
 // RoundTrip makes one request.
@@ -144,6 +146,11 @@ func run(t *testing.T, do func(t *testing.T, s *Sender, server *apiServer, log *
 				server.mu.Lock()
 				defer server.mu.Unlock()
 				return server.down
+			},
+			Confirm: func(context.Context) error {
+				server.mu.Lock()
+				defer server.mu.Unlock()
+				return server.other
 			},
 		})
 		ctx, stop := context.WithCancel(t.Context())
@@ -270,6 +277,25 @@ func TestUnreachable(t *testing.T) {
 		}
 		if n := strings.Count(log.String(), "cannot send"); n != 1 || !last {
 			t.Errorf("%d failures: %s", n, log)
+		}
+	})
+}
+
+// TestAnotherCluster checks that another cluster gets no event, although it responds, and that the events that wait are
+// sent when that ends.
+func TestAnotherCluster(t *testing.T) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, log *strings.Builder) {
+		server.change(func() { server.other = errors.New("another cluster") })
+		s.Node("Normal", "Starting", "")
+		s.Pod(web, []state.PodEvent{event("Started", "c")})
+		time.Sleep(time.Hour)
+		if requests := server.log(); requests != "" || log.Len() > 0 {
+			t.Errorf("requests %s, log %s", requests, log)
+		}
+		server.change(func() { server.other = nil })
+		time.Sleep(pause)
+		if got := server.shown(); !slices.Equal(got, []string{"n Starting x1", "web spec.containers{c} Started x1"}) {
+			t.Errorf("%q", got)
 		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/cluster"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/apievents"
 	"github.com/podctl/podctl/runtime/cluster/guard"
 	"github.com/podctl/podctl/runtime/cluster/membership"
@@ -108,7 +109,8 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 	n.mirrors = newMirrorPods(n)
 	n.statuses = statuses.New(statuses.Settings{
 		Pods:   &shownPods{mirrorPods: n.mirrors, lister: m.Engine.Lister, health: m.Devices.AddHealth},
-		Copies: n.source, Sender: statuses.NewClient(client.Core), Sent: n.metrics.StatusSent, Log: m.Log,
+		Copies: n.source, Sender: statuses.NewClient(client.Core), Confirm: confirmStatuses(n.guard),
+		Sent: n.metrics.StatusSent, Log: m.Log,
 	})
 	copies := objects.Copies{Dir: state.ClusterObjects(m.Layout), MemorySecrets: n.MemorySecrets}
 	if err = hideSecrets(ctx, &m, copies); err != nil {
@@ -120,7 +122,7 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 		return nil, err
 	}
 	n.events = apievents.New(apievents.Settings{
-		Client: events, Check: n.checkEvents, Node: n.NodeName, Random: rand.Float64, Log: m.Log,
+		Client: events, Check: n.checkEvents, Confirm: n.guard.Confirm, Node: n.NodeName, Random: rand.Float64, Log: m.Log,
 	})
 	client.Health.OnReturn(n.events.Wake)
 	client.Health.OnReturn(n.mirrors.manager.Retry)
@@ -145,6 +147,22 @@ func (n *node) connectEngine() {
 // checkEvents returns nil if events can be sent now, and the reason otherwise.
 func (n *node) checkEvents() error {
 	return cmp.Or(n.client.Health.Check(), n.guard.Other())
+}
+
+// confirmStatuses returns a function whose error means that the API server is not that of this node's cluster. If
+// another one was found, it makes no request, because there may be many pods. The list of the pods logs the error, and
+// finds out when that ends.
+func confirmStatuses(g *guard.Guard) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := g.Other()
+		if err == nil {
+			err = g.Confirm(ctx)
+		}
+		if err != nil {
+			return &apierror.LoggedError{Err: err}
+		}
+		return nil
+	}
 }
 
 // handlePodEvents sends events of pods that the API server has.

@@ -58,6 +58,8 @@ type Settings struct {
 	Pods   Pods
 	Copies Copies
 	Sender Sender
+	// Confirm is called before each request. Its error is that of the request, which is not made.
+	Confirm func(ctx context.Context) error
 	// Sent is notified of each status that the API has now, with the time since its change. It must not block.
 	Sent func(took time.Duration)
 	Log  *slog.Logger

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 )
 
 // machine has the pods of an agent with the statuses that the test sets.
@@ -67,6 +69,16 @@ type cluster struct {
 	logs *strings.Builder
 	stop context.CancelFunc
 	done chan struct{}
+	// other is the error of Confirm.
+	other atomic.Pointer[apierror.LoggedError]
+}
+
+// confirm returns the error of the test.
+func (c *cluster) confirm(context.Context) error {
+	if err := c.other.Load(); err != nil {
+		return err
+	}
+	return nil
 }
 
 // inBubble runs a test with a pod web that is Pending in the API and unknown on this node.
@@ -86,7 +98,7 @@ func inBubble(t *testing.T, test func(c *cluster)) {
 // start starts a manager, as a new agent does.
 func (c *cluster) start(client Sender) {
 	c.Manager = New(Settings{
-		Sent: func(time.Duration) {},
+		Sent: func(time.Duration) {}, Confirm: c.confirm,
 		Pods: c.here, Copies: c.apiServer, Sender: client, Log: slog.New(slog.NewTextHandler(c.logs, nil)),
 	})
 	c.set(func() { c.onChange = c.Changed })
@@ -161,6 +173,24 @@ func TestSendsAStatusOnce(t *testing.T) {
 		c.Mark("u1")
 		c.passes(time.Minute)
 		c.expect("a new agent")
+	})
+}
+
+// TestAnotherCluster checks that another cluster gets no status, and that the newest is sent when that ends.
+func TestAnotherCluster(t *testing.T) {
+	inBubble(t, func(c *cluster) {
+		c.other.Store(&apierror.LoggedError{Err: errors.New("another cluster")})
+		c.becomes("{phase: Running, message: old}")
+		c.passes(time.Hour)
+		c.becomes(running)
+		c.passes(time.Minute)
+		c.expect("another cluster")
+		if s := c.Summary(); len(s.Unsent) != 1 || s.Failure != "another cluster" || c.logs.Len() > 0 {
+			t.Errorf("%+v, log %s", s, c.logs)
+		}
+		c.other.Store(nil)
+		c.Wake()
+		c.expect("afterwards", patched+" Running")
 	})
 }
 

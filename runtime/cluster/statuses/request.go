@@ -45,8 +45,11 @@ func (l *loop) begin(ctx context.Context, e *entry, r request, now time.Time) {
 	}()
 }
 
-// do makes a request and checks its answer.
+// do makes a request to the cluster of this node, and checks its answer.
 func (m *Manager) do(ctx context.Context, r *request) (pod *v1.Pod, err error) {
+	if err = m.Confirm(ctx); err != nil {
+		return nil, err
+	}
 	switch r.verb {
 	case patch:
 		pod, err = m.Sender.Patch(ctx, r.pod, r.body)
