@@ -14,13 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// collectTime is how long changes are collected before the file is written.
-const collectTime = 100 * time.Millisecond
+const (
+	// collectTime is how long changes are collected before the file is written.
+	collectTime = 100 * time.Millisecond
+	// writeAgain is the time until a failed write is tried again, for example because the disk is full.
+	writeAgain = 10 * time.Second
+)
 
 // apiObject is an object of the API.
 type apiObject interface {
@@ -71,19 +76,21 @@ func (c *collection[T]) run(ctx context.Context) {
 			WatchMin: shortestWatch, Backoff: pauses(), Confirm: c.Confirm, Report: log.Report, Works: log.Works,
 		}, c.store(changed)).RunWithContext(ctx)
 	})
+	var failures apierror.Once
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-changed:
 		}
-		if err := c.write(); err != nil {
-			c.Log.Warn("cannot store "+c.what+" of the API server", "error", err.Error())
+		pause, err := collectTime, c.write()
+		if err != nil {
+			pause = writeAgain
+			sleep.Wake(changed)
 		}
-		select {
-		case <-ctx.Done():
+		failures.Warn(ctx, c.Log, "cannot store "+c.what+" of the API server", err)
+		if sleep.For(ctx, pause) != nil {
 			return
-		case <-time.After(collectTime):
 		}
 	}
 }

@@ -7,7 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -120,6 +124,41 @@ func TestServices(t *testing.T) {
 	c.until(hosts, "10.0.0.9 10.0.0.2")
 	c.events <- map[string]any{"type": "DELETED", "object": serviceNamed("db", "10.0.0.2", "7")}
 	c.until(hosts, "10.0.0.9 ")
+}
+
+// TestFullDisk checks that a file that could not be written is written later, although nothing changes, and that the log
+// reports the failure once.
+func TestFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := apitest.NewCluster()
+		api.Store("/api/v1/namespaces/a/services/web", new(serviceNamed("web", "10.0.0.1", "1")))
+		_, config := apitest.Serve(t, api)
+		client, err := apiclient.New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		layout, log := state.Layout{Root: filepath.Join(t.TempDir(), "file")}, &strings.Builder{}
+		if err = os.WriteFile(layout.Root, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &Services{Collection{
+			Client: client.Core, File: state.ClusterServices(layout), Log: slog.New(slog.NewTextHandler(log, nil)),
+		}}
+		c := &collected{t: t}
+		defer c.run(s.Run)()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := strings.Count(log.String(), "cannot store the Services"); n != 1 {
+			t.Errorf("%d failures: %s", n, log)
+		}
+		if err = os.Remove(layout.Root); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(writeAgain + time.Second)
+		if text, readErr := s.File.Read(); readErr != nil || !strings.Contains(string(text), "10.0.0.1") {
+			t.Errorf("%s %v", text, readErr)
+		}
+	})
 }
 
 func classNamed(name, handler, version string) nodev1.RuntimeClass {

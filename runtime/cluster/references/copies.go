@@ -27,26 +27,57 @@ func (r *References) readCopies(keys map[state.ObjectKey]bool) map[state.ObjectK
 	return copies
 }
 
-// keep writes the copy of an object, if it differs from the last one.
+// keep writes the copy of an object, if it differs from the last one. If that fails, keepAgain tries again.
 func (r *References) keep(key state.ObjectKey, value *podspec.Object) {
 	r.disk.Lock()
 	defer r.disk.Unlock()
 	r.mu.Lock()
 	o := r.table.objects[key]
 	same := o == nil || o.isStored && objects.Same(o.stored, value)
+	if same && o != nil {
+		o.isPending = false
+	}
 	r.mu.Unlock()
-	if same {
-		return
+	if !same {
+		r.write(key, value)
 	}
-	if err := r.settings.Copies.Keep(key, value); err != nil {
-		// The pods get the object anyway. Only a start without the API server would miss it.
-		r.settings.Log.Warn("cannot store the copy of an object of the API server", "error", err.Error())
-		return
-	}
+}
+
+// write writes the copy of an object. The caller holds disk.
+func (r *References) write(key state.ObjectKey, value *podspec.Object) {
+	err := r.settings.Copies.Keep(key, value)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if o = r.table.objects[key]; o != nil {
-		o.stored, o.isStored = value, true
+	o := r.table.objects[key]
+	if o == nil {
+		return
+	}
+	if err == nil {
+		o.stored, o.isStored, o.pending, o.isPending = value, true, nil, false
+		return
+	}
+	if !o.isPending {
+		// The pods get the object anyway. Only a start without the API server would miss it.
+		r.settings.Log.Warn("cannot store the copy of an object of the API server", "error", err.Error())
+	}
+	o.pending, o.isPending = value, true
+}
+
+// keepAgain writes the copies again that could not be written, for example because the disk was full. The next answer
+// of the API server may be far off, and an object that cannot change has none.
+func (r *References) keepAgain() {
+	r.disk.Lock()
+	defer r.disk.Unlock()
+	failed := map[state.ObjectKey]*podspec.Object{}
+	r.mu.Lock()
+	for key, o := range r.table.objects {
+		if o.isPending {
+			failed[key] = o.pending
+		}
+	}
+	r.mu.Unlock()
+	for key, value := range failed {
+		r.write(key, value)
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 	// responseWait is how long a pass waits for the first answers of the API server (kubelet: objectCache.Get).
 	responseWait = time.Second
 	// idleTime is how long an object that is only in environments is watched after its last use. idleCheck is how often
-	// that is checked (kubelet: maxIdleTime, startRecycleIdleWatch).
+	// that is checked, and how often failed copies are written again (kubelet: maxIdleTime, startRecycleIdleWatch).
 	idleTime  = 5 * time.Minute
 	idleCheck = time.Minute
 	// maxObjects limits the objects that a pod names, and maxBytes their size together as JSON. The checkpoint of the
@@ -71,8 +71,8 @@ func New(s Settings) *References {
 	}
 }
 
-// Run ends idle watches until the context ends, and then all watches. At the start, it removes copies that no pod names
-// any more.
+// Run ends idle watches, and writes copies again that could not be written, until the context ends. It then ends all
+// watches. At the start, it removes copies that no pod names any more.
 func (r *References) Run(ctx context.Context) {
 	defer r.work.Wait()
 	defer r.end()
@@ -87,6 +87,7 @@ func (r *References) Run(ctx context.Context) {
 			r.mu.Lock()
 			r.table.endIdle(r.settings.Now(), idleTime)
 			r.mu.Unlock()
+			r.keepAgain()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -297,6 +298,36 @@ func TestCopies(t *testing.T) {
 		l.Forget("2")
 		l.wantCopy("one", "?")
 		l.want("ended watches", slices.Sorted(slices.Values(l.ended)), "[none one]")
+	})
+}
+
+// TestFailedCopies checks that copies that could not be written are written later, also that of an object that cannot
+// change, and that the log reports each failure once.
+func TestFailedCopies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, t.TempDir()).run()
+		defer l.end()
+		dir := filepath.Join(l.layout.Root, "cluster")
+		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		final := configMap("two", "y")
+		final.ConfigMap.Immutable = new(true)
+		d := podWith("1", "one", "two")
+		go func() {
+			l.answer("one", configMap("one", "w"))
+			l.answer("one", configMap("one", "x"))
+			l.answer("two", final)
+		}()
+		l.want("a full disk", l.pass(d), "one=x two=y 0s")
+		time.Sleep(10 * time.Minute)
+		l.want("failures", strings.Count(l.log.String(), "cannot store"), "2")
+		if err := os.Remove(dir); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(idleCheck)
+		l.wantCopy("one", "x")
+		l.wantCopy("two", "y")
 	})
 }
 

@@ -40,6 +40,9 @@ type object struct {
 	// stored is the copy on disk, if isStored is set.
 	stored   *podspec.Object
 	isStored bool
+	// pending is the value whose copy could not be written, if isPending is set.
+	pending   *podspec.Object
+	isPending bool
 	// failure is the last error of the watch. It is empty after an answer.
 	failure string
 	// watch is the running watch. It is nil if none runs.
