@@ -90,11 +90,21 @@ func (b *probeRunner) startDue(ctx context.Context) time.Time {
 		b.goroutines.Go(func() {
 			began := b.now()
 			result := b.world.Prober.RunOne(ctx, run.Probe, run.Target, redactor)
-			b.metrics.Probed(run.Pod, run.Target.Container.Name, run.Type, result.Judged(), b.now().Sub(began))
-			b.inbox.post(ctx, func() { b.handleResult(ctx, run, result) })
+			took := b.now().Sub(began)
+			b.inbox.post(ctx, func() {
+				b.count(&run, result, took)
+				b.handleResult(ctx, run, result)
+			})
 		})
 	}
 	return wake
+}
+
+// count adds a result to the metrics, unless the pod is gone: its metrics would stay forever.
+func (b *probeRunner) count(run *probers.DueProbe, result probe.Result, took time.Duration) {
+	if _, known := b.pods[run.Pod.UID]; known {
+		b.metrics.Probed(run.Pod, run.Target.Container.Name, run.Type, result.Judged(), took)
+	}
 }
 
 // handleResult handles the result of a probe.
