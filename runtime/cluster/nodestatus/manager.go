@@ -63,6 +63,8 @@ type Manager struct {
 	// The goroutine of Run has the following fields.
 	pace          pace
 	unschedulable bool
+	// unrecorded is the uid of the registered Node if it could not be recorded.
+	unrecorded types.UID
 	// settled is set once readiness was sent, or could not be sent, before the first interval ended.
 	settled  bool
 	failures apierror.Once
@@ -153,6 +155,9 @@ func (m *Manager) report(ctx context.Context) {
 		if left := time.Until(at); left > 0 {
 			wake = m.rest(ctx, left) || wake
 			continue
+		}
+		if why == interval {
+			m.recordAgain()
 		}
 		early := m.update(ctx, why)
 		tried = time.Now()

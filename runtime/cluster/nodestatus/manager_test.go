@@ -300,6 +300,27 @@ func TestExistingNode(t *testing.T) {
 	})
 }
 
+// TestUnrecorded checks that a registration that could not be recorded is recorded later.
+func TestUnrecorded(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		if err := errors.Join(os.Remove(l.dir), os.WriteFile(l.dir, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		l.start()
+		l.after(time.Minute)
+		if n := strings.Count(l.log.String(), "not recorded"); n != 1 || l.Get() == nil {
+			t.Errorf("%d failures: %s", n, l.log)
+		}
+		if err := errors.Join(os.Remove(l.dir), os.Mkdir(l.dir, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		l.after(11 * time.Second)
+		if r, err := membership.Read(l.dir); err != nil || r == nil || r.UID != l.Get().UID {
+			t.Errorf("%+v %v\n%s", r, err, l.log)
+		}
+	})
+}
+
 // TestUnreachable checks the pauses between tries of the registration, and that a failure is logged once.
 func TestUnreachable(t *testing.T) {
 	inLab(t, func(t *testing.T, l *lab) {

@@ -89,12 +89,13 @@ func checkNode(node *v1.Node, name string) error {
 	return nil
 }
 
-// registered records a registration.
+// registered records a registration. If that fails, recordAgain tries again.
 func (m *Manager) registered(node *v1.Node) {
 	m.copies.answered(node)
 	before, err := m.Cluster.Registered(node.UID, m.facts().Machine.BootID)
 	switch {
 	case err != nil:
+		m.unrecorded = node.UID
 		m.Log.Error("the registration of the node is not recorded", "error", err.Error())
 	case before != nil && before.UID != "" && before.UID != node.UID:
 		m.Log.Warn("the node was deleted in the API server, and is registered again", "node", m.Name)
@@ -103,5 +104,17 @@ func (m *Manager) registered(node *v1.Node) {
 	}
 	if m.Registered != nil {
 		m.Registered()
+	}
+}
+
+// recordAgain records the registration if that has failed, for example because the disk was full. Without the record,
+// the next start of the agent would wait for the API server, and any cluster would be the right one.
+func (m *Manager) recordAgain() {
+	if m.unrecorded == "" {
+		return
+	}
+	if _, err := m.Cluster.Registered(m.unrecorded, m.facts().Machine.BootID); err == nil {
+		m.unrecorded = ""
+		m.Log.Info("the registration of the node is recorded")
 	}
 }
