@@ -118,11 +118,11 @@ func TestCheckedConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, out, errs := callNode(t, errors.New("no such kubeconfig"), "--config", file, "agent", "--show-configuration")
-		want, shown := strings.CutPrefix(want, "printed, then ")
-		if want == "nothing" {
-			want = ""
+		fault, shown := strings.CutPrefix(want, "printed, then ")
+		if fault == "nothing" {
+			fault = ""
 		}
-		if (code != 0) != (want != "") || !strings.Contains(errs, want) || (out != "") != shown {
+		if (code != 0) != (fault != "") || !strings.Contains(errs, fault) || (out != "") != shown {
 			t.Errorf("%s: exit code %d, printed %t, %q, want %s", text, code, out != "", errs, want)
 		}
 	}

@@ -34,7 +34,8 @@ func NewWhy(sess *session.Session) *cobra.Command {
 		Short: "Explain why a pod and its containers are in their state",
 		Long: "Explain why each container was started, restarted, stopped or refused, what it waits for, " +
 			"what would change that,\nand what the next pass does. " +
-			"The decisions of earlier passes are kept for a deleted pod, too, until `podctl prune`,\nor for a day with an agent." +
+			"The decisions of earlier passes are kept for a deleted pod, too, until `podctl prune`,\n" +
+			"or for a day with an agent." +
 			flags.ExitCodes("0 success", "1 error", "130 interrupted"),
 		Example: "  podctl why web\n" +
 			"  podctl why web app\n" +

@@ -30,7 +30,8 @@ type Env struct {
 	SystemConfig string
 }
 
-// System returns the environment of the process. It also disables the logs of libraries, and sets HOME if it is missing.
+// System returns the environment of the process. It also disables the logs of libraries, and sets HOME if it is
+// missing.
 func System() *Env {
 	quietLibraries()
 	setHome()
@@ -56,8 +57,8 @@ func quietLibraries() {
 	klog.SetLogger(klog.Logger{})
 }
 
-// setHome sets HOME if it is missing, as in a systemd unit without User=. The agent then uses the same configuration and
-// registry credentials as commands of the same user, and credential helpers find their files.
+// setHome sets HOME if it is missing, as in a systemd unit without User=. The agent then uses the same configuration
+// and registry credentials as commands of the same user, and credential helpers find their files.
 func setHome() {
 	if os.Getenv("HOME") != "" {
 		return

@@ -47,7 +47,7 @@ func (s idSet) remove(ids ...string) {
 
 func (s idSet) sorted() []string { return slices.Sorted(maps.Keys(s)) }
 
-// choose chooses the devices of all containers of the request. Containers get devices in the order of the request. An init container
+// choose chooses the devices of all containers. Containers get devices in the order of the request. An init container
 // that ends leaves its devices to the others of its pod (kubelet: ManagerImpl.Allocate).
 func (c *chooser) choose(ctx context.Context) model.Devices {
 	c.reusable, c.chosen = map[string]idSet{}, map[string]idSet{}

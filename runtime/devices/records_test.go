@@ -112,7 +112,7 @@ func TestInterruptedCalls(t *testing.T) {
 				<-ctx.Done()
 			case call == "Allocate" && again:
 				again = false
-				return p.Register(t.Context(), m.socket)
+				return p.Register(m.t.Context(), m.socket)
 			}
 			return nil
 		},

@@ -213,7 +213,7 @@ func (x *starter) allocateDevices(ctx context.Context, s *plan.Step) error {
 	case errors.Is(err, model.ErrDevicesTaken):
 		return &StateChangedError{err: err}
 	case ctx.Err() != nil:
-		return err // The pass was cut short, and the next one tries again.
+		return err // The pass was interrupted; the next one tries again.
 	}
 	err = model.WithReason(model.UnexpectedAdmissionError, err)
 	if s.OnFailure == plan.Reject {

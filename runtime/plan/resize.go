@@ -267,11 +267,11 @@ func quantity(list v1.ResourceList, name v1.ResourceName) string {
 	return q.String()
 }
 
-// podFirst reports whether the pod's own cgroup changes before its containers. If the pod gets more memory but less cpu,
-// containers that change in place give up cpu first: cgroup v1 allows no container more cpu than its pod, but more
+// podFirst reports whether the pod's own cgroup changes before its containers. If the pod gets more memory but less
+// cpu, containers that change in place give up cpu first: cgroup v1 allows no container more cpu than its pod, but more
 // memory.
 func podFirst(pod *podstatus.Pod, inPlace bool) bool {
-	return podGrows(pod) && !(inPlace && limitChange(pod, v1.ResourceCPU) < 0)
+	return podGrows(pod) && (!inPlace || limitChange(pod, v1.ResourceCPU) >= 0)
 }
 
 // podGrows reports whether the limits of the pod's containers add up to more than before. The pod's own cgroup then has

@@ -67,7 +67,22 @@ func TestWeek(t *testing.T) {
 		}
 	}
 	t.Logf("PODCTL_WEEK=%v PODCTL_WEEK_SEED=%d", lasts, seed)
-	w := startWeek(t, seed)
+	w := &week{
+		rand: rand.New(rand.NewPCG(seed, 0)),
+		pods: map[string]*weekPod{}, local: map[string]*weekPod{}, removed: map[string]int32{},
+		done: map[string]int{},
+	}
+	w.startCluster(t)
+	// The namespace must end before the servers, which the outer test stops.
+	t.Run("days", func(t *testing.T) {
+		w.start(t)
+		w.live(t, lasts)
+	})
+}
+
+// live lets the days pass, and then loses and restores the API server.
+func (w *week) live(t *testing.T, lasts time.Duration) {
+	t.Helper()
 	var uses []weekUsage
 	for day := range weekDays {
 		for end := time.Now().Add(lasts / weekDays); time.Now().Before(end); {
@@ -90,14 +105,9 @@ func TestWeek(t *testing.T) {
 	}
 }
 
-// startWeek starts the cluster with its network and workloads.
-func startWeek(t *testing.T, seed uint64) *week {
+// startCluster starts the cluster with its network. The agent reaches the API server by a line that fails.
+func (w *week) startCluster(t *testing.T) {
 	t.Helper()
-	w := &week{
-		rand: rand.New(rand.NewPCG(seed, 0)),
-		pods: map[string]*weekPod{}, local: map[string]*weekPod{}, removed: map[string]int32{},
-		done: map[string]int{},
-	}
 	w.line = startLine(t, lineAddress, nodeIP+":6443")
 	c := startCluster(t, func(c *cluster) {
 		c.agentServer = "https://" + lineAddress
@@ -113,7 +123,13 @@ func startWeek(t *testing.T, seed uint64) *week {
 	c.mustWith(t, plain.Replace(read(t, filepath.Join(clusterFiles, "network.yaml"))), "apply", "-f", "-")
 	c.rollout(t, "-n", "kube-system", "daemonset/network")
 	c.must(t, "wait", "node", nodeName, "--for", "condition=Ready", "--timeout", patience.String())
-	w.cluster = c.in(t, "week")
+	w.cluster = c
+}
+
+// start starts the workloads.
+func (w *week) start(t *testing.T) {
+	t.Helper()
+	w.cluster = w.in(t, "week")
 	w.api = w.startWatcher(t)
 	until(t, func() string { return w.call(t, "", "get", "serviceaccount", "default").stderr })
 	w.setValue(t)
@@ -125,7 +141,6 @@ func startWeek(t *testing.T, seed uint64) *week {
 	}
 	w.writeFile(t, "file-a")
 	w.applyPod(t, "hand-a")
-	return w
 }
 
 // hour is one disturbance and what happens meanwhile.

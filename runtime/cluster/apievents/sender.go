@@ -50,8 +50,8 @@ type Settings struct {
 	Client rest.Interface
 	// Check returns nil if the API server responds (cluster.Health.Check).
 	Check func() error
-	// Confirm is called before each request. Its error means that the API server does not respond, or is that of another
-	// cluster.
+	// Confirm is called before each request. Its error means that the API server does not respond, or is that of
+	// another cluster.
 	Confirm func(ctx context.Context) error
 	// Node is the name of this node.
 	Node string

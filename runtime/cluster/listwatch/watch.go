@@ -78,8 +78,8 @@ func (s *source) watchError(ctx context.Context, o *metav1.ListOptions, err erro
 
 // mayBeRestored reports whether the API server may be restored from a backup before the next try. For these errors, the
 // reflector would only repeat the watch. A restored API server sends no events until its version reaches that of the
-// watch, and reports no error; only a list shows that it is older. A list costs a busy API server more than a watch, but
-// an API server that stops or starts answers with 429, too.
+// watch, and reports no error; only a list shows that it is older. A list costs a busy API server more than a watch,
+// but an API server that stops or starts answers with 429, too.
 func mayBeRestored(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 }

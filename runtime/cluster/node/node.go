@@ -88,14 +88,19 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newNode(ctx, &m, client, registered != nil)
+}
+
+// newNode connects the parts of a node.
+func newNode(ctx context.Context, m *daemon.Member, client *cluster.Client, registered bool) (daemon.Cluster, error) {
 	n := &node{
-		ClusterSettings: m.Cluster, member: &m, records: records{m.Layout, m.Log}, client: client,
+		ClusterSettings: m.Cluster, member: m, records: records{m.Layout, m.Log}, client: client,
 		registered: make(chan struct{}),
 	}
 	n.startSource = sync.OnceFunc(func() { close(n.registered) })
 	n.metrics = newMetrics(n)
 	n.metrics.CountRequests()
-	if registered != nil {
+	if registered {
 		n.startSource()
 	}
 	n.guard = guard.New(guard.Settings{
@@ -113,7 +118,7 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 		Sent: n.metrics.StatusSent, Log: m.Log,
 	})
 	copies := objects.Copies{Dir: state.ClusterObjects(m.Layout), MemorySecrets: n.MemorySecrets}
-	if err = hideSecrets(ctx, &m, copies); err != nil {
+	if err := hideSecrets(ctx, m, copies); err != nil {
 		return nil, err
 	}
 	n.references = n.newReferences(ctx, copies)
@@ -122,7 +127,8 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 		return nil, err
 	}
 	n.events = apievents.New(apievents.Settings{
-		Client: events, Check: n.checkEvents, Confirm: n.guard.Confirm, Node: n.NodeName, Random: rand.Float64, Log: m.Log,
+		Client: events, Check: n.checkEvents, Confirm: n.guard.Confirm, Node: n.NodeName,
+		Random: rand.Float64, Log: m.Log,
 	})
 	client.Health.OnReturn(n.events.Wake)
 	client.Health.OnReturn(n.mirrors.manager.Retry)

@@ -35,8 +35,8 @@ func (m *Manager) keepLease(ctx context.Context) {
 	utilwait.JitterUntilWithContext(ctx, (&lease{Manager: m}).renew, computeEvery, computeJitter, true)
 }
 
-// renew renews the lease. It updates the last known version, and reads the lease only if that fails. Each request is made
-// only if the cluster is confirmed; the status reports why it is not.
+// renew renews the lease. It updates the last known version, and reads the lease only if that fails. Each request is
+// made only if the cluster is confirmed; the status reports why it is not.
 func (l *lease) renew(ctx context.Context) {
 	if l.latest != nil && l.update(ctx) {
 		return
