@@ -71,21 +71,21 @@ func (m *Manager) ChooseDevices(ctx context.Context, request *model.DeviceReques
 
 // prefer calls the plugin of a resource.
 func (m *Manager) prefer(ctx context.Context, name string, available, must []string, size int64) ([]string, error) {
-	p, err := m.plugin(name)
-	if err != nil {
-		return nil, err
+	r := m.resource(name)
+	if r.plugin == nil {
+		return nil, fmt.Errorf("the device plugin of %s is gone", name)
 	}
-	return p.prefer(ctx, available, must, size)
+	return r.plugin.prefer(ctx, available, must, size)
 }
 
-// plugin returns the plugin of a resource.
-func (m *Manager) plugin(name string) (*plugin, error) {
+// resource returns a resource as it is now; empty if no plugin has registered it.
+func (m *Manager) resource(name string) resource {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.resources[name]; r != nil && r.plugin != nil {
-		return r.plugin, nil
+	if r := m.resources[name]; r != nil {
+		return *r
 	}
-	return nil, fmt.Errorf("the device plugin of %s is gone", name)
+	return resource{}
 }
 
 // AllocateDevices allocates devices that were chosen for a container, and records them (kubelet:
@@ -116,7 +116,7 @@ func (m *Manager) Keep(ctx context.Context, request *model.DeviceRequest, runs f
 		err = m.write()
 	}
 	m.mu.Unlock()
-	m.warn(err)
+	warn(m.settings.Log, err)
 	for name := range freed {
 		go m.settings.Changed(ctx, name)
 	}
@@ -187,28 +187,11 @@ func (m *Manager) PrepareDevices(ctx context.Context, pod types.UID, container s
 	}
 	var responses []*pluginapi.ContainerAllocateResponse
 	for _, k := range own.sorted() {
-		if err := m.preStart(ctx, k.resource, own[k].ids()); err != nil {
+		r := m.resource(k.resource)
+		if err := r.preStartContainer(ctx, k.resource, own[k].ids()); err != nil {
 			return nil, err
 		}
 		responses = append(responses, own[k].response)
 	}
 	return configOf(responses), nil
-}
-
-// preStart calls the plugin of a resource, if it requires that before each start. A plugin that is gone is not called,
-// unless it required that.
-func (m *Manager) preStart(ctx context.Context, name string, ids []string) error {
-	m.mu.Lock()
-	var r resource
-	if known := m.resources[name]; known != nil {
-		r = *known
-	}
-	m.mu.Unlock()
-	switch {
-	case !r.preStart:
-		return nil
-	case r.plugin == nil:
-		return fmt.Errorf("the device plugin of %s, which must be called before each start, is gone", name)
-	}
-	return r.plugin.preStart(ctx, ids)
 }

@@ -179,7 +179,7 @@ func (m *Manager) report(name string, p *plugin, listed []*pluginapi.Device) {
 		err = m.write()
 	}
 	m.mu.Unlock()
-	m.warn(err)
+	warn(m.settings.Log, err)
 	if changed {
 		m.settings.Log.Info("devices reported", "resource", name, "devices", len(listed), "healthy", healthy)
 		m.settings.Changed(m.serving, name)
@@ -198,13 +198,13 @@ func (m *Manager) disconnected(name string, p *plugin, cause error) {
 	err := m.write()
 	m.mu.Unlock()
 	m.settings.Log.Warn("device plugin is gone", "resource", name, "error", cause.Error())
-	m.warn(err)
+	warn(m.settings.Log, err)
 	m.settings.Changed(m.serving, name)
 }
 
-func (m *Manager) warn(err error) {
+func warn(log *slog.Logger, err error) {
 	if err != nil {
-		m.settings.Log.Error("the record of allocated devices cannot be written", "error", err.Error())
+		log.Error("the record of allocated devices cannot be written", "error", err.Error())
 	}
 }
 

@@ -43,8 +43,8 @@ func TestNewPodWithTheSameUID(t *testing.T) {
 	m.expect(again, map[string]string{"x": "a,b allocated"})
 }
 
-// TestKeptDevices: a container that does not request its devices any more keeps them until it has stopped. Then others
-// are told.
+// TestKeptDevices: a container that does not request its devices any more keeps them until it has stopped. Then the
+// others are notified.
 func TestKeptDevices(t *testing.T) {
 	m := newMachine(t)
 	m.plug(&devicestest.Plugin{}, devicestest.Healthy("a"))
@@ -99,7 +99,8 @@ func TestNewPodDuringAllocation(t *testing.T) {
 // TestInterruptedCalls: a call of a plugin that is interrupted does not reject a pod.
 func TestInterruptedCalls(t *testing.T) {
 	m := newMachine(t)
-	ctx, cancel := context.WithCancel(t.Context())
+	whole := t.Context()
+	ctx, cancel := context.WithCancel(whole)
 	again := false
 	var p *devicestest.Plugin
 	p = m.plug(&devicestest.Plugin{
@@ -112,7 +113,7 @@ func TestInterruptedCalls(t *testing.T) {
 				<-ctx.Done()
 			case call == "Allocate" && again:
 				again = false
-				return p.Register(m.t.Context(), m.socket)
+				return p.Register(whole, m.socket)
 			}
 			return nil
 		},

@@ -1,6 +1,8 @@
 package devices
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -58,6 +60,18 @@ func (r *resource) lose(now time.Time, err error) {
 		devices[id] = device{sick: d.sick, nodes: d.nodes}
 	}
 	r.devices = devices
+}
+
+// preStartContainer calls the plugin, if it requires that before each start. A plugin that is gone is not called, unless
+// it required that.
+func (r *resource) preStartContainer(ctx context.Context, name string, ids []string) error {
+	switch {
+	case !r.preStart:
+		return nil
+	case r.plugin == nil:
+		return fmt.Errorf("the device plugin of %s, which must be called before each start, is gone", name)
+	}
+	return r.plugin.preStart(ctx, ids)
 }
 
 // devicesOf translates the devices of a report.

@@ -88,11 +88,18 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newNode(ctx, &m, client, registered != nil)
+	n, err := newNode(ctx, &m, client)
+	if err != nil {
+		return nil, err
+	}
+	if registered != nil {
+		n.startSource()
+	}
+	return n, n.listen(ctx)
 }
 
 // newNode connects the parts of a node.
-func newNode(ctx context.Context, m *daemon.Member, client *cluster.Client, registered bool) (daemon.Cluster, error) {
+func newNode(ctx context.Context, m *daemon.Member, client *cluster.Client) (*node, error) {
 	n := &node{
 		ClusterSettings: m.Cluster, member: m, records: records{m.Layout, m.Log}, client: client,
 		registered: make(chan struct{}),
@@ -100,9 +107,6 @@ func newNode(ctx context.Context, m *daemon.Member, client *cluster.Client, regi
 	n.startSource = sync.OnceFunc(func() { close(n.registered) })
 	n.metrics = newMetrics(n)
 	n.metrics.CountRequests()
-	if registered {
-		n.startSource()
-	}
 	n.guard = guard.New(guard.Settings{
 		Client: client.Core, Health: client.Health.State, Node: n.NodeName, StateDir: m.Layout.Root, Log: m.Log,
 	})
@@ -133,10 +137,7 @@ func newNode(ctx context.Context, m *daemon.Member, client *cluster.Client, regi
 	client.Health.OnReturn(n.events.Wake)
 	client.Health.OnReturn(n.mirrors.manager.Retry)
 	n.connectEngine()
-	if err = n.writeIdentity(); err != nil {
-		return nil, err
-	}
-	return n, n.listen(ctx)
+	return n, n.writeIdentity()
 }
 
 // connectEngine lets passes use what the node knows, and report their events.
