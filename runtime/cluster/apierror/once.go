@@ -9,6 +9,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
+// RejectedError is the reason why the node does not use an answer of the API server. Messages may show it: it repeats no
+// values of objects.
+type RejectedError struct{ Reason string }
+
+func (e RejectedError) Error() string { return e.Reason }
+
 // LoggedError is a failure that its source has logged. It affects many tasks, which do not log it again.
 type LoggedError struct{ Err error }
 

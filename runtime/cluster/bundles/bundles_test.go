@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
-	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -188,7 +187,7 @@ func newLab(t *testing.T, api *server) *lab {
 		t.Fatal(err)
 	}
 	l := &lab{api: api, pods: &sync.Map{}}
-	l.Watcher = &Watcher{Client: client.Bundles, Pod: l.pod, Refusal: errors.New}
+	l.Watcher = &Watcher{Client: client.Bundles, Pod: l.pod}
 	return l
 }
 
@@ -285,7 +284,7 @@ func TestRefusals(t *testing.T) {
 
 // TestHostile checks that bundles cannot use up memory, and that a pod gets only what it names.
 func TestHostile(t *testing.T) {
-	s := &shared{refusal: errors.New, now: content{next: make(chan struct{})}}
+	s := &shared{now: content{next: make(chan struct{})}}
 	if err := s.store().Replace([]any{&certificatesv1beta1.ClusterTrustBundle{}}, ""); err != nil {
 		t.Fatal(err)
 	}

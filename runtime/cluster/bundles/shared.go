@@ -15,6 +15,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/quote"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/listwatch"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -31,7 +32,6 @@ const unsupported = "ClusterTrustBundle projection is not supported in static ku
 
 // shared are the bundles of the API server, for all pods.
 type shared struct {
-	refusal func(string) error
 	// stop ends the watch, and waits for its end.
 	stop func()
 
@@ -53,7 +53,7 @@ type content struct {
 // watchAll starts the list and the watch of all bundles.
 func watchAll(w *Watcher) *shared {
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &shared{refusal: w.Refusal, now: content{next: make(chan struct{})}}
+	s := &shared{now: content{next: make(chan struct{})}}
 	settings := listwatch.Settings{
 		Client: w.Client, Confirm: w.Confirm, Resource: "clustertrustbundles",
 		Object: &certificatesv1beta1.ClusterTrustBundle{}, List: &certificatesv1beta1.ClusterTrustBundleList{},
@@ -114,8 +114,9 @@ func (s *shared) set(do func(all map[string]bundle)) {
 			size += b.size
 		}
 		if size > maxBytes {
-			c.err = s.refusal(fmt.Sprintf(
-				"the ClusterTrustBundles have %d bytes, which is more than %d", size, maxBytes))
+			c.err = apierror.RejectedError{
+				Reason: fmt.Sprintf("the ClusterTrustBundles have %d bytes, which is more than %d", size, maxBytes),
+			}
 			return
 		}
 		c.all, c.known, c.absent, c.err = all, true, false, nil

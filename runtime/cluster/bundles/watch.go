@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -24,8 +25,6 @@ type Watcher struct {
 	Client cache.Getter
 	// Pod returns the pod with a uid as the API server has it, or nil if it is not known.
 	Pod func(types.UID) *v1.Pod
-	// Refusal returns an error with a reason that the sink may show.
-	Refusal func(reason string) error
 	// Confirm is called before each list and watch. Its error is that of the request. If nil, any server counts.
 	Confirm func(ctx context.Context) error
 
@@ -77,7 +76,7 @@ func (w *Watcher) find(ctx context.Context, key state.ObjectKey, sink Sink) *v1.
 			}
 			reason = "the pod has no such source of trust anchors"
 		}
-		sink.Fail(w.Refusal(reason))
+		sink.Fail(apierror.RejectedError{Reason: reason})
 		_ = sleep.For(ctx, podPause) // the loop checks the context
 	}
 	return nil

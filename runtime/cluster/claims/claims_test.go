@@ -260,7 +260,7 @@ func keyOf(claim string) state.ObjectKey {
 func watch(t *testing.T, api *server, pod *v1.Pod, claim string, during time.Duration) []string {
 	t.Helper()
 	w := Watcher{
-		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return pod }, Refusal: errors.New,
+		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return pod },
 		Labels: func() (map[string]string, bool) { return map[string]string{v1.LabelHostname: "n1"}, true },
 		InUse:  func(key state.ObjectKey) bool { return key == keyOf(claim) && api.inUse() }, Turn: &sync.Mutex{},
 	}
@@ -357,7 +357,7 @@ func TestRefusals(t *testing.T) {
 			}
 			api := c.api
 			w := Watcher{
-				Client: clientOf(t, &api), Pod: func(types.UID) *v1.Pod { return c.pod }, Refusal: errors.New,
+				Client: clientOf(t, &api), Pod: func(types.UID) *v1.Pod { return c.pod },
 				Labels: func() (map[string]string, bool) { return nil, false },
 			}
 			_, f, err := w.read(t.Context(), keyOf(c.claim))
@@ -389,7 +389,7 @@ func clientOf(t *testing.T, api *server) rest.Interface {
 func TestUnknownNode(t *testing.T) {
 	api := &server{claim: boundClaim("data"), volume: localVolume()}
 	w := Watcher{
-		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return podWith("data") }, Refusal: errors.New,
+		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return podWith("data") },
 		Labels: func() (map[string]string, bool) { return nil, false },
 	}
 	if found, f, err := w.read(t.Context(), keyOf("data")); err == nil || found != nil || f != nil {

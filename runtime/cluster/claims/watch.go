@@ -34,8 +34,6 @@ type Watcher struct {
 	Pod func(types.UID) *v1.Pod
 	// Labels returns the labels of the Node. known is false if it is not registered yet.
 	Labels func() (labels map[string]string, known bool)
-	// Refusal returns an error with a reason that the sink may show.
-	Refusal func(reason string) error
 	// Confirm is called before each read. Its error is that of the read. If nil, any server counts.
 	Confirm func(ctx context.Context) error
 	// InUse reports whether a pod other than that of a key uses the claim of the key on this machine. Turn is locked
@@ -117,7 +115,7 @@ func (w Watcher) read(ctx context.Context, key state.ObjectKey) (*bound, *fault,
 		return nil, nil, err
 	}
 	if claim.Namespace != key.Namespace || claim.Name != u.claim {
-		return nil, nil, w.Refusal("the API server has sent another claim")
+		return nil, nil, apierror.RejectedError{Reason: "the API server has sent another claim"}
 	}
 	if f := u.checkClaim(claim); f != nil {
 		return nil, f, nil
@@ -137,11 +135,11 @@ func (w Watcher) readVolume(
 		return nil, nil, err
 	}
 	if volume.Name != name {
-		return nil, nil, w.Refusal("the API server has sent another volume")
+		return nil, nil, apierror.RejectedError{Reason: "the API server has sent another volume"}
 	}
 	labels, known := w.Labels()
 	if hasAffinity(volume) && !known {
-		return nil, nil, w.Refusal("the labels of the Node are not known yet")
+		return nil, nil, apierror.RejectedError{Reason: "the labels of the Node are not known yet"}
 	}
 	path, f := u.bind(claim, volume, labels)
 	if f != nil {
@@ -160,7 +158,7 @@ func (w Watcher) use(key state.ObjectKey) (use, error) {
 	uid, name := podspec.UnbindName(key.Name)
 	pod := w.Pod(uid)
 	if pod == nil {
-		return use{}, w.Refusal("the API server has not sent the pod")
+		return use{}, apierror.RejectedError{Reason: "the API server has not sent the pod"}
 	}
 	for i := range pod.Spec.Volumes {
 		claim := podspec.ClaimName(pod, &pod.Spec.Volumes[i])
@@ -168,7 +166,7 @@ func (w Watcher) use(key state.ObjectKey) (use, error) {
 			return use{pod, claim, volumes}, nil
 		}
 	}
-	return use{}, w.Refusal("the pod has no such claim")
+	return use{}, apierror.RejectedError{Reason: "the pod has no such claim"}
 }
 
 // get reads an object. One with a name that no object can have does not exist.

@@ -37,15 +37,15 @@ func hideSecrets(ctx context.Context, m *daemon.Member, copies objects.Copies) e
 func (n *node) newReferences(ctx context.Context, copies objects.Copies) *references.References {
 	watcher := references.Watcher{Client: n.client.Core, Confirm: n.guard.Confirm}
 	requester := tokens.Watcher{
-		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Now: n.member.Now, Random: rand.Float64,
+		Client: n.client.Core, Pod: n.source.Get, Now: n.member.Now, Random: rand.Float64,
 		Confirm: n.guard.Confirm,
 	}
 	reader := claims.Watcher{
-		Client: n.client.Core, Pod: n.source.Get, Refusal: references.Refusal, Labels: n.manager.labels,
+		Client: n.client.Core, Pod: n.source.Get, Labels: n.manager.labels,
 		Confirm: n.guard.Confirm, InUse: n.isClaimInUse, Turn: &sync.Mutex{},
 	}
 	anchors := &bundles.Watcher{
-		Client: n.client.Bundles, Pod: n.source.Get, Refusal: references.Refusal, Confirm: n.guard.Confirm,
+		Client: n.client.Bundles, Pod: n.source.Get, Confirm: n.guard.Confirm,
 	}
 	watch := func(ctx context.Context, key state.ObjectKey, sink *references.Sink) {
 		switch {

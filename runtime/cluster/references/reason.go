@@ -13,21 +13,13 @@ import (
 // reasonOf returns the reason why the API server did not send an object, for messages. It leaves out errors of
 // decoders, which may repeat a part of a Secret.
 func reasonOf(err error) string {
-	limit, status, network := limitError{}, apierrors.APIStatus(nil), net.Error(nil)
+	rejected, status, network := apierror.RejectedError{}, apierrors.APIStatus(nil), net.Error(nil)
 	switch {
-	case errors.As(err, &limit):
-		return limit.text
+	case errors.As(err, &rejected):
+		return rejected.Reason
 	case errors.As(err, &status), errors.As(err, new(*url.Error)), errors.As(err, &network),
 		errors.As(err, new(*apierror.PageError)):
 		return apierror.Text(err)
 	}
 	return "the answer cannot be decoded"
 }
-
-// Refusal returns an error for Sink.Fail with a reason that messages may show.
-func Refusal(reason string) error { return limitError{reason} }
-
-// limitError reports an object that is too large.
-type limitError struct{ text string }
-
-func (e limitError) Error() string { return e.text }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -37,7 +38,9 @@ func (r *References) watch(key state.ObjectKey, o *object, now time.Time) {
 // Set records the object as the API server has it; nil if it has none.
 func (s *Sink) Set(o *podspec.Object) {
 	if size := dataSize(o); size > maxObject {
-		s.Fail(limitError{fmt.Sprintf("it has %d bytes, which is more than %d", size, maxObject)})
+		s.Fail(apierror.RejectedError{
+			Reason: fmt.Sprintf("it has %d bytes, which is more than %d", size, maxObject),
+		})
 		return
 	}
 	if o != nil {

@@ -33,7 +33,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		w := Watcher{
 			Client: client.Core, Pod: func(types.UID) *v1.Pod { return pod },
-			Refusal: func(s string) error { return refusal(s) }, Confirm: func(context.Context) error { return nil },
+			Confirm: func(context.Context) error { return nil },
 		}
 		found, err := w.request(t.Context(), keyOf(pod.UID))
 		switch {
@@ -44,8 +44,3 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
-
-// refusal is an error with a reason.
-type refusal string
-
-func (r refusal) Error() string { return string(r) }

@@ -107,7 +107,7 @@ func watch(t *testing.T, api *server, pod *v1.Pod, current *podspec.Object, duri
 		t.Fatal(err)
 	}
 	w := Watcher{
-		Client: c.Core, Pod: func(types.UID) *v1.Pod { return pod }, Refusal: errors.New, Now: time.Now,
+		Client: c.Core, Pod: func(types.UID) *v1.Pod { return pod }, Now: time.Now,
 		Random: func() float64 { return 0 }, Confirm: func(context.Context) error { return api.refusal },
 	}
 	ctx, stop := context.WithTimeout(t.Context(), during)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/sleep"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -30,8 +31,6 @@ type Watcher struct {
 	Client rest.Interface
 	// Pod returns the pod with a uid as the API server has it, or nil if it is not known.
 	Pod func(types.UID) *v1.Pod
-	// Refusal returns an error with a reason that the sink may show.
-	Refusal func(reason string) error
 	// Confirm is called before each request. Its error is that of the request, which is not made: a token of another
 	// cluster must not replace that of a pod.
 	Confirm func(ctx context.Context) error
@@ -82,14 +81,14 @@ func (w Watcher) request(ctx context.Context, key state.ObjectKey) (*podspec.Obj
 	uid, name := podspec.UnbindName(key.Name)
 	pod := w.Pod(uid)
 	if pod == nil {
-		return nil, w.Refusal("the API server has not sent the pod")
+		return nil, apierror.RejectedError{Reason: "the API server has not sent the pod"}
 	}
 	source := podspec.FindToken(pod, name)
 	if source == nil || pod.Namespace != key.Namespace || pod.UID != uid {
-		return nil, w.Refusal("the pod has no such token")
+		return nil, apierror.RejectedError{Reason: "the pod has no such token"}
 	}
 	if pod.Spec.ServiceAccountName == "" {
-		return nil, w.Refusal("the pod has no service account")
+		return nil, apierror.RejectedError{Reason: "the pod has no service account"}
 	}
 	if err := w.Confirm(ctx); err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (w Watcher) request(ctx context.Context, key state.ObjectKey) (*podspec.Obj
 	}
 	token, err := secretOf(key, answer)
 	if err != nil {
-		return nil, w.Refusal(err.Error())
+		return nil, apierror.RejectedError{Reason: err.Error()}
 	}
 	return token, nil
 }
