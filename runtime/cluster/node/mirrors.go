@@ -20,8 +20,7 @@ import (
 
 // mirrorPods keeps the mirror pods of the pods of other sources.
 type mirrorPods struct {
-	*node
-
+	node    *node
 	manager *mirrors.Manager
 
 	// mu guards the following fields. known are the uids of the mirror pods. hashes has the newest hash of each pod.
@@ -53,15 +52,15 @@ var errUnlisted = errors.New("the pods of the API server have not been listed")
 
 // read returns the pods of other sources and the mirror pods. Without --mirror-pods, there are no such pods.
 func (m *mirrorPods) read(ctx context.Context) (*mirrors.State, error) {
-	a := m.agent.Load()
+	a := m.node.agent.Load()
 	switch {
-	case !m.source.Listed():
+	case !m.node.source.Listed():
 		return nil, errUnlisted
 	case a == nil:
 		return nil, errStarting
 	}
-	s := &mirrors.State{Node: m.node.manager.newest(), Name: m.NodeName, Complete: true, Now: m.member.Now()}
-	if m.MirrorPods {
+	s := &mirrors.State{Node: m.node.manager.newest(), Name: m.node.NodeName, Complete: true, Now: m.node.member.Now()}
+	if m.node.MirrorPods {
 		var err error
 		// Complete is read first: the pods are then all pods of these sources.
 		if s.Complete, err = a.SourcesRead(ctx); err != nil {
@@ -73,7 +72,7 @@ func (m *mirrorPods) read(ctx context.Context) (*mirrors.State, error) {
 		}
 		s.Pods = m.pods(shown)
 	}
-	s.Mirrors = m.source.Mirrors()
+	s.Mirrors = m.node.source.Mirrors()
 	return s, nil
 }
 
@@ -102,7 +101,7 @@ func (m *mirrorPods) pods(shown []agent.ShownPod) (pods []mirrors.Pod) {
 func (m *mirrorPods) hash(pod *v1.Pod) string {
 	last := m.hashes[pod.UID]
 	if last.pod != pod {
-		last = hashed{pod, mirrors.Hash(pod, m.NodeName)}
+		last = hashed{pod, mirrors.Hash(pod, m.node.NodeName)}
 		m.hashes[pod.UID] = last
 	}
 	return last.hash
@@ -110,12 +109,12 @@ func (m *mirrorPods) hash(pod *v1.Pod) string {
 
 // of returns the mirror pod of a pod of another source; nil if there is none.
 func (m *mirrorPods) of(namespace, name string) *v1.Pod {
-	return m.source.Mirror(podspec.MirrorName(namespace, name, m.NodeName))
+	return m.node.source.Mirror(podspec.MirrorName(namespace, name, m.node.NodeName))
 }
 
 // apiUID returns the uid in the API of a pod.
 func (m *mirrorPods) apiUID(pod model.PodRef) types.UID {
-	if mirror := m.of(pod.Namespace, pod.Name); mirror != nil && m.source.Get(pod.UID) == nil {
+	if mirror := m.of(pod.Namespace, pod.Name); mirror != nil && m.node.source.Get(pod.UID) == nil {
 		return mirror.UID
 	}
 	return pod.UID
@@ -123,7 +122,7 @@ func (m *mirrorPods) apiUID(pod model.PodRef) types.UID {
 
 // handleEvent notes an event of the agent.
 func (m *mirrorPods) handleEvent(e *agent.Event) {
-	if m.source.Get(e.Pod.UID) != nil {
+	if m.node.source.Get(e.Pod.UID) != nil {
 		return // It is a pod of the API server.
 	}
 	switch {
@@ -171,7 +170,7 @@ func runsAlone(o *executor.Outcome) bool {
 
 // changed handles a changed or removed pod of the API. It reports whether the pod is a mirror pod that is new.
 func (m *mirrorPods) changed(uid types.UID) (isNew bool) {
-	pod := m.source.Get(uid)
+	pod := m.node.source.Get(uid)
 	is := pod != nil && podspec.IsMirror(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -190,7 +189,7 @@ func (m *mirrorPods) changed(uid types.UID) (isNew bool) {
 // eventPod returns the pod that events of a pod are about; nil if the API has none. Clients find the events of a mirror
 // pod by its hash, because for a kubelet that is the uid of the pod.
 func (m *mirrorPods) eventPod(ref model.PodRef) *v1.Pod {
-	if pod := m.source.Get(ref.UID); pod != nil {
+	if pod := m.node.source.Get(ref.UID); pod != nil {
 		return pod
 	}
 	mirror := m.of(ref.Namespace, ref.Name)
@@ -204,7 +203,7 @@ func (m *mirrorPods) eventPod(ref model.PodRef) *v1.Pod {
 
 // reported returns the status of a pod in the API, or that of its mirror pod; nil for a pod that is not there.
 func (m *mirrorPods) reported(d *podspec.Desired) *v1.PodStatus {
-	pod := m.source.Get(d.Pod.UID)
+	pod := m.node.source.Get(d.Pod.UID)
 	if !d.FromCluster() {
 		pod = m.of(d.Pod.Namespace, d.Pod.Name)
 	}

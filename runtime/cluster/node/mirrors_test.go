@@ -223,7 +223,7 @@ func TestShownMirrors(t *testing.T) {
 	static := podspectest.Desired(t, webFile)
 	n := newMirrorNode(t, mirror)
 	health := func(uid types.UID, s *v1.PodStatus) { s.Message = "devices of " + string(uid) }
-	s := &shownPods{mirrorPods: n.mirrors, lister: lister{}, health: health}
+	s := &shownPods{node: n, mirrors: n.mirrors, lister: lister{}, health: health}
 	successor := static.Pod.DeepCopy()
 	successor.UID = "successor"
 	shown := s.translate([]agent.ShownPod{

@@ -117,7 +117,7 @@ func newNode(ctx context.Context, m *daemon.Member, client *cluster.Client) (*no
 	})
 	n.mirrors = newMirrorPods(n)
 	n.statuses = statuses.New(statuses.Settings{
-		Pods:   &shownPods{mirrorPods: n.mirrors, lister: m.Engine.Lister, health: m.Devices.AddHealth},
+		Pods:   &shownPods{node: n, mirrors: n.mirrors, lister: m.Engine.Lister, health: m.Devices.AddHealth},
 		Copies: n.source, Sender: statuses.NewClient(client.Core), Confirm: confirmStatuses(n.guard),
 		Sent: n.metrics.StatusSent, Log: m.Log,
 	})

@@ -22,8 +22,7 @@ const orphansSoon, orphansEvery = time.Second, time.Minute
 
 // orphans ends the pods that a kubelet has left and that no source wants (kubelet: HandlePodCleanups).
 type orphans struct {
-	*node
-
+	node    *node
 	agent   orphanAgent
 	garbage orphanStore
 	// begun is the start of the agent.
@@ -60,13 +59,13 @@ func (o *orphans) run(ctx context.Context) {
 			continue
 		}
 		pause = orphansEvery
-		o.failures.Warn(ctx, o.member.Log, "cannot end the pods that a kubelet has left", o.end(ctx))
+		o.failures.Warn(ctx, o.node.member.Log, "cannot end the pods that a kubelet has left", o.end(ctx))
 	}
 }
 
 // sourcesRead reports whether all sources have been read completely.
 func (o *orphans) sourcesRead(ctx context.Context) (bool, error) {
-	if !o.source.Listed() || o.object() == nil {
+	if !o.node.source.Listed() || o.object() == nil {
 		return false, nil
 	}
 	return o.agent.SourcesRead(ctx)
@@ -103,7 +102,7 @@ func (o *orphans) unwanted(ctx context.Context, found []gc.Orphan) (unwanted []g
 	if err != nil {
 		return nil, err
 	}
-	wanted := uidsOf(o.source.All())
+	wanted := uidsOf(o.node.source.All())
 	for _, d := range shown {
 		wanted[d.Pod.UID] = true
 	}
@@ -124,7 +123,7 @@ func (o *orphans) adopt(ctx context.Context, one gc.Orphan) error {
 	case err != nil:
 		return fmt.Errorf("pod %s: %w", one.Pod, err)
 	}
-	o.member.Log.Info("deleting a pod that a kubelet has left and that the API server does not have",
+	o.node.member.Log.Info("deleting a pod that a kubelet has left and that the API server does not have",
 		"pod", one.Pod.String(), "uid", string(one.Pod.UID))
 	o.agent.ReadRecord(ctx, one.Pod.UID)
 	return nil
@@ -133,12 +132,12 @@ func (o *orphans) adopt(ctx context.Context, one gc.Orphan) error {
 // listed returns the pods of the API server, also those that have ended. The watched copies may be old, so the API
 // server must list its pods again, and confirm before and after that this is the same cluster.
 func (o *orphans) listed(ctx context.Context) (map[types.UID]bool, error) {
-	if err := o.guard.Confirm(ctx); err != nil {
+	if err := o.node.guard.Confirm(ctx); err != nil {
 		return nil, err
 	}
-	listed, err := o.source.List(ctx)
+	listed, err := o.node.source.List(ctx)
 	if err == nil {
-		err = o.guard.Confirm(ctx)
+		err = o.node.guard.Confirm(ctx)
 	}
 	return uidsOf(listed), err
 }

@@ -251,7 +251,7 @@ func unusable(name, uid string) *v1.Pod {
 // recordCluster records that the node belongs to a cluster.
 func recordCluster(o *orphanTest) {
 	r := &membership.Record{Name: "n1", UID: "node", Service: "service"}
-	if err := r.Write(o.orphans.member.Layout.Root); err != nil {
+	if err := r.Write(o.orphans.node.member.Layout.Root); err != nil {
 		panic(err)
 	}
 }

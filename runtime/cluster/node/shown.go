@@ -15,9 +15,9 @@ import (
 
 // shownPods are the pods whose status is sent: those of the API server, and others with a mirror pod.
 type shownPods struct {
-	*mirrorPods
-
-	lister agent.Lister
+	node    *node
+	mirrors *mirrorPods
+	lister  agent.Lister
 	// health adds the health of the devices of a pod to its status.
 	health func(pod types.UID, s *v1.PodStatus)
 	// mu guards shows: the pods of other sources, by the uids of their mirror pods.
@@ -29,7 +29,7 @@ var _ statuses.Pods = (*shownPods)(nil)
 
 // Shown returns the pods that the agent keeps, and the rejected ones, which the agent does not get.
 func (s *shownPods) Shown(ctx context.Context) ([]statuses.Shown, error) {
-	a := s.agent.Load()
+	a := s.node.agent.Load()
 	if a == nil {
 		return nil, errStarting
 	}
@@ -38,7 +38,7 @@ func (s *shownPods) Shown(ctx context.Context) ([]statuses.Shown, error) {
 		return nil, err
 	}
 	shown := s.translate(all)
-	for _, r := range s.source.Rejected() {
+	for _, r := range s.node.source.Rejected() {
 		shown = append(shown, statuses.Shown{Desired: podspec.New(r.Pod, podspec.OwnerAPI, r.Pod.UID), Reclaimed: true})
 	}
 	return shown, nil
@@ -51,7 +51,7 @@ func (s *shownPods) translate(all []agent.ShownPod) (shown []statuses.Shown) {
 	for _, p := range all {
 		one := statuses.Shown{Desired: p.Desired, MayRun: p.MayRun, Reclaimed: p.Reclaimed}
 		if !p.Desired.FromCluster() {
-			mirror := s.of(p.Desired.Pod.Namespace, p.Desired.Pod.Name)
+			mirror := s.mirrors.of(p.Desired.Pod.Namespace, p.Desired.Pod.Name)
 			if mirror == nil || shows[mirror.UID] != nil {
 				continue
 			}
@@ -75,7 +75,7 @@ func mirrored(mirror *v1.Pod) *podspec.Desired {
 // List returns pods with their status. A mirror pod has the status of its pod, with the addresses of the Node.
 func (s *shownPods) List(ctx context.Context, all []*podspec.Desired) ([]*v1.Pod, error) {
 	refused, mirrors := map[types.UID]*v1.Pod{}, map[types.UID]types.UID{}
-	for _, r := range s.source.Rejected() {
+	for _, r := range s.node.source.Rejected() {
 		refused[r.Pod.UID] = r.Status()
 	}
 	s.mu.Lock()
@@ -115,7 +115,7 @@ func (s *shownPods) asMirror(pod *v1.Pod, uid types.UID) *v1.Pod {
 	shown.UID = uid
 	if shown.Status.HostIP != "" {
 		shown.Status.HostIPs = nil
-		for _, ip := range texts(s.NodeIPs) {
+		for _, ip := range texts(s.node.NodeIPs) {
 			shown.Status.HostIPs = append(shown.Status.HostIPs, v1.HostIP{IP: ip})
 		}
 		shown.Status.HostIP = shown.Status.HostIPs[0].IP
