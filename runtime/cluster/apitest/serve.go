@@ -24,6 +24,9 @@ type Server struct {
 	port    int
 }
 
+// Confirmed confirms every API server.
+func Confirmed(context.Context) error { return nil }
+
 // Serve starts a server, and returns it with the configuration of its clients. It ends with the test.
 func Serve(t *testing.T, handler http.Handler) (*Server, *rest.Config) {
 	t.Helper()

@@ -187,7 +187,7 @@ func newLab(t *testing.T, api *server) *lab {
 		t.Fatal(err)
 	}
 	l := &lab{api: api, pods: &sync.Map{}}
-	l.Watcher = &Watcher{Client: client.Bundles, Pod: l.pod}
+	l.Watcher = &Watcher{Client: client.Bundles, Pod: l.pod, Confirm: apitest.Confirmed}
 	return l
 }
 

@@ -18,14 +18,13 @@ import (
 // podPause is the pause before the next look for a pod that is not known yet.
 const podPause = time.Second
 
-// Watcher watches trust anchors for pods. All exported fields except Confirm are required. It is safe for concurrent
-// use.
+// Watcher watches trust anchors for pods. All exported fields are required. It is safe for concurrent use.
 type Watcher struct {
 	// Client is the REST client of certificates.k8s.io/v1beta1.
 	Client cache.Getter
 	// Pod returns the pod with a uid as the API server has it, or nil if it is not known.
 	Pod func(types.UID) *v1.Pod
-	// Confirm is called before each list and watch. Its error is that of the request. If nil, any server counts.
+	// Confirm is called before each list and watch. Its error is that of the request.
 	Confirm func(ctx context.Context) error
 
 	// mu guards the rest. shared is nil while no pod uses a bundle. users counts these uses.

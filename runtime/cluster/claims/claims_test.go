@@ -21,6 +21,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cluster/apiclient"
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -260,7 +261,7 @@ func keyOf(claim string) state.ObjectKey {
 func watch(t *testing.T, api *server, pod *v1.Pod, claim string, during time.Duration) []string {
 	t.Helper()
 	w := Watcher{
-		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return pod },
+		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return pod }, Confirm: apitest.Confirmed,
 		Labels: func() (map[string]string, bool) { return map[string]string{v1.LabelHostname: "n1"}, true },
 		InUse:  func(key state.ObjectKey) bool { return key == keyOf(claim) && api.inUse() }, Turn: &sync.Mutex{},
 	}
@@ -357,7 +358,7 @@ func TestRefusals(t *testing.T) {
 			}
 			api := c.api
 			w := Watcher{
-				Client: clientOf(t, &api), Pod: func(types.UID) *v1.Pod { return c.pod },
+				Client: clientOf(t, &api), Pod: func(types.UID) *v1.Pod { return c.pod }, Confirm: apitest.Confirmed,
 				Labels: func() (map[string]string, bool) { return nil, false },
 			}
 			_, f, err := w.read(t.Context(), keyOf(c.claim))
@@ -389,7 +390,7 @@ func clientOf(t *testing.T, api *server) rest.Interface {
 func TestUnknownNode(t *testing.T) {
 	api := &server{claim: boundClaim("data"), volume: localVolume()}
 	w := Watcher{
-		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return podWith("data") },
+		Client: clientOf(t, api), Pod: func(types.UID) *v1.Pod { return podWith("data") }, Confirm: apitest.Confirmed,
 		Labels: func() (map[string]string, bool) { return nil, false },
 	}
 	if found, f, err := w.read(t.Context(), keyOf("data")); err == nil || found != nil || f != nil {

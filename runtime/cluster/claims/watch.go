@@ -26,7 +26,7 @@ import (
 // server may refuse its claims for a moment. A kubelet reads them every 10 s (backOffPeriod).
 const firstPause, longestPause = 200 * time.Millisecond, 10 * time.Second
 
-// Watcher reads claims of pods. All fields except Confirm are required.
+// Watcher reads claims of pods. All fields are required.
 type Watcher struct {
 	// Client is the REST client of core/v1.
 	Client rest.Interface
@@ -34,7 +34,7 @@ type Watcher struct {
 	Pod func(types.UID) *v1.Pod
 	// Labels returns the labels of the Node. known is false if it is not registered yet.
 	Labels func() (labels map[string]string, known bool)
-	// Confirm is called before each read. Its error is that of the read. If nil, any server counts.
+	// Confirm is called before each read. Its error is that of the read.
 	Confirm func(ctx context.Context) error
 	// InUse reports whether a pod other than that of a key uses the claim of the key on this machine. Turn is locked
 	// while InUse is called and until its pod uses the claim, so that only one of several pods gets it.
@@ -100,7 +100,7 @@ func claimOf(key state.ObjectKey) *v1.PersistentVolumeClaim {
 // read reads a claim and its volume once. An error is no decision about the claim.
 func (w Watcher) read(ctx context.Context, key state.ObjectKey) (*bound, *fault, error) {
 	u, err := w.use(key)
-	if err == nil && w.Confirm != nil {
+	if err == nil {
 		err = w.Confirm(ctx)
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ func FuzzAnswers(f *testing.F) {
 			t.Fatal(err)
 		}
 		s := newSource(Settings{
-			Client: client.Core, Resource: "secrets", Object: &v1.Secret{}, List: &v1.SecretList{},
+			Client: client.Core, Resource: "secrets", Object: &v1.Secret{}, List: &v1.SecretList{}, Confirm: apitest.Confirmed,
 			Report: func(_ context.Context, _ string, err error) {
 				if err != nil && strings.Count(err.Error(), "") > 1<<20 {
 					t.Error("an endless error")

@@ -41,7 +41,7 @@ type Settings struct {
 	WatchMin time.Duration
 	// Backoff has the pauses between two tries.
 	Backoff wait.Backoff
-	// Confirm is called before each list and watch. Its error is that of the request, which is not made. It may be nil.
+	// Confirm is called before each list and watch. Its error is that of the request, which is not made.
 	Confirm func(ctx context.Context) error
 	// Report is called with the result of each list, and with each error of a watch. what is "list" or "watch". It is
 	// not called for the end of the history if the next request can succeed. Works is called when a watch works. Both
@@ -70,9 +70,6 @@ func New(s Settings, store cache.ReflectorStore) *cache.Reflector {
 func newSource(s Settings) *source {
 	if s.Report == nil {
 		s.Report = func(context.Context, string, error) {}
-	}
-	if s.Confirm == nil {
-		s.Confirm = func(context.Context) error { return nil }
 	}
 	if s.Works == nil {
 		s.Works = func(context.Context) {}

@@ -52,7 +52,7 @@ func newMirrorNode(t *testing.T, stored ...*v1.Pod) *node {
 		client: &cluster.Client{Client: client}, guard: guard.New(guard.Settings{Node: "n1"}),
 	}
 	n.source = pods.New(pods.Settings{
-		Name: podspec.OwnerAPI, Client: client.Core, Node: "n1", Load: load.FromAPI, Log: log,
+		Name: podspec.OwnerAPI, Client: client.Core, Node: "n1", Load: load.FromAPI, Log: log, Confirm: apitest.Confirmed,
 		Known: func(types.UID) bool { return false }, Listed: func() { close(listed) },
 	})
 	n.mirrors = newMirrorPods(n)

@@ -134,7 +134,7 @@ func inOrphanage(t *testing.T, answer func(w http.ResponseWriter, r *http.Reques
 			}),
 		}
 		n.source = pods.New(pods.Settings{
-			Name: podspec.OwnerAPI, Client: client.Core, Node: "n1", Load: load.FromAPI, Log: log,
+			Name: podspec.OwnerAPI, Client: client.Core, Node: "n1", Load: load.FromAPI, Log: log, Confirm: apitest.Confirmed,
 			Known: func(types.UID) bool { return false },
 		})
 		o.orphans = &orphans{

@@ -89,7 +89,7 @@ func inBubble(t *testing.T, load func(*v1.Pod) (*podspec.Desired, error), test f
 			load = func(pod *v1.Pod) (*podspec.Desired, error) { return podspec.New(pod, "api", pod.UID), nil }
 		}
 		b.source = New(Settings{
-			Name: "api", Client: set.Core, Node: "n", Load: load,
+			Name: "api", Client: set.Core, Node: "n", Confirm: apitest.Confirmed, Load: load,
 			Known: func(types.UID) bool { return false }, Log: slog.New(slog.NewTextHandler(b, nil)),
 		})
 		ctx, stop := context.WithCancel(t.Context())

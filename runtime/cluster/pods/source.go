@@ -33,7 +33,7 @@ type Settings struct {
 	Known func(types.UID) bool
 	// Registered is closed when the Node is registered. The source reads nothing before. If nil, it does not wait.
 	Registered <-chan struct{}
-	// Confirm is called before each list and watch. An error keeps the pods as they are. If nil, any server counts.
+	// Confirm is called before each list and watch. An error keeps the pods as they are.
 	Confirm func(ctx context.Context) error
 	// Changed is called with each pod whose copy has changed, Listed after each list. They must not block.
 	Changed func(types.UID)

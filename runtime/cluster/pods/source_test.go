@@ -172,7 +172,7 @@ func run(t *testing.T, s *server, known ...types.UID) *lab {
 	l := &lab{t: t, updates: make(chan sources.Update), log: &strings.Builder{}}
 	l.changing = sync.NewCond(&l.mu)
 	l.Source = New(Settings{
-		Name: "api", Client: set.Core, Node: "n", Known: func(uid types.UID) bool { return slices.Contains(known, uid) },
+		Name: "api", Client: set.Core, Node: "n", Confirm: apitest.Confirmed, Known: func(uid types.UID) bool { return slices.Contains(known, uid) },
 		Load: func(pod *v1.Pod) (*podspec.Desired, error) {
 			if pod.Annotations["bad"] != "" {
 				return nil, errors.New("it is bad")
@@ -440,7 +440,7 @@ func TestList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := New(Settings{Client: set.Core, Node: "n"})
+	source := New(Settings{Client: set.Core, Node: "n", Confirm: apitest.Confirmed})
 	list, err := source.List(t.Context())
 	if err != nil || len(list) != 1 || list[0].UID != "u" || list[0].ManagedFields != nil || source.Listed() || source.All() != nil {
 		t.Errorf("%v, %v", list, err)

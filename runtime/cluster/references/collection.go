@@ -38,7 +38,7 @@ type Collection struct {
 	// Client is the REST client of the group and version of the kind.
 	Client cache.Getter
 	File   state.SharedFile
-	// Confirm is called before each list and watch. An error keeps the file as it is. If nil, any server counts.
+	// Confirm is called before each list and watch. An error keeps the file as it is.
 	Confirm func(ctx context.Context) error
 	// Changed is called after each change of the file; it may be nil.
 	Changed func()

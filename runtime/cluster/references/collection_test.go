@@ -105,7 +105,7 @@ func TestServices(t *testing.T) {
 		TypeMeta: metav1.TypeMeta{Kind: "ServiceList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "5"},
 		Items: []v1.Service{serviceNamed("web", "10.0.0.1", "1"), serviceNamed("db", "10.0.0.2", "2")},
 	})
-	s := &Services{Collection{Client: c.client.Core, File: state.ClusterServices(c.layout), Log: slog.New(slog.DiscardHandler)}}
+	s := &Services{Collection{Client: c.client.Core, Confirm: apitest.Confirmed, File: state.ClusterServices(c.layout), Log: slog.New(slog.DiscardHandler)}}
 	defer c.run(s.Run)()
 	hosts := func() string {
 		text, err := s.File.Read()
@@ -142,7 +142,8 @@ func TestFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &Services{Collection{
-			Client: client.Core, File: state.ClusterServices(layout), Log: slog.New(slog.NewTextHandler(log, nil)),
+			Confirm: apitest.Confirmed,
+			Client:  client.Core, File: state.ClusterServices(layout), Log: slog.New(slog.NewTextHandler(log, nil)),
 		}}
 		c := &collected{t: t}
 		defer c.run(s.Run)()
@@ -186,7 +187,8 @@ func TestRuntimeClasses(t *testing.T) {
 	}
 	reported := make(chan string, 10)
 	s := &RuntimeClasses{Collection{
-		Client: c.client.Node, File: file, Log: slog.New(slog.DiscardHandler), Changed: func() { reported <- classes() },
+		Confirm: apitest.Confirmed,
+		Client:  c.client.Node, File: file, Log: slog.New(slog.DiscardHandler), Changed: func() { reported <- classes() },
 	}}
 	defer c.run(s.Run)()
 	close(c.answers)

@@ -52,7 +52,7 @@ func TestExpiredServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, requests := expired(t)
 		layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-		s := &Services{Collection{Client: set.Core, File: state.ClusterServices(layout), Log: slog.New(slog.DiscardHandler)}}
+		s := &Services{Collection{Client: set.Core, Confirm: apitest.Confirmed, File: state.ClusterServices(layout), Log: slog.New(slog.DiscardHandler)}}
 		go s.Run(t.Context())
 		checkRequests(t, requests)
 	})
@@ -63,7 +63,7 @@ func TestExpiredObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, requests := expired(t)
 		l := newLab(t, t.TempDir())
-		l.settings.Watch = Watcher{Client: set.Core}.Watch
+		l.settings.Watch = Watcher{Client: set.Core, Confirm: apitest.Confirmed}.Watch
 		l.run()
 		defer func() {
 			l.stop()

@@ -28,7 +28,7 @@ const (
 type Watcher struct {
 	// Client is the REST client of core/v1.
 	Client cache.Getter
-	// Confirm is called before each list and watch. An error keeps the object as it is. If nil, any server counts.
+	// Confirm is called before each list and watch. An error keeps the object as it is.
 	Confirm func(ctx context.Context) error
 }
 

@@ -80,7 +80,7 @@ func TestWatch(t *testing.T) {
 	}
 	woken := make(chan types.UID)
 	l := newLab(t, t.TempDir())
-	l.settings.Watch = Watcher{Client: set.Core}.Watch
+	l.settings.Watch = Watcher{Client: set.Core, Confirm: apitest.Confirmed}.Watch
 	l.settings.Wake = func(uid types.UID) { woken <- uid }
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -142,7 +142,7 @@ func TestRefusedWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLab(t, t.TempDir())
-	l.settings.Watch = Watcher{Client: set.Core}.Watch
+	l.settings.Watch = Watcher{Client: set.Core, Confirm: apitest.Confirmed}.Watch
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
