@@ -62,8 +62,8 @@ func (r *resource) lose(now time.Time, err error) {
 	r.devices = devices
 }
 
-// preStartContainer calls the plugin, if it requires that before each start. A plugin that is gone is not called, unless
-// it required that.
+// preStartContainer calls the plugin, if it requires that before each start. A plugin that is gone is not called,
+// unless it required that.
 func (r *resource) preStartContainer(ctx context.Context, name string, ids []string) error {
 	switch {
 	case !r.preStart:

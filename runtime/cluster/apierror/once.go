@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// RejectedError is the reason why the node does not use an answer of the API server. Messages may show it: it repeats no
-// values of objects.
+// RejectedError is the reason why the node does not use an answer of the API server. Messages may show it: it repeats
+// no values of objects.
 type RejectedError struct{ Reason string }
 
 func (e RejectedError) Error() string { return e.Reason }
