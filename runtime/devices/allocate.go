@@ -176,8 +176,8 @@ func (m *Manager) reserve(k key, ids []string) (*plugin, *record, error) {
 	return r.plugin, reserved, nil
 }
 
-// PrepareDevices prepares the devices of a container for its start, and returns what plugins add to its message
-// (kubelet: GetDeviceRunContainerOptions). It returns ErrDevicesTaken if the container has no devices.
+// PrepareDevices prepares the devices of a container before it starts, and returns what plugins add to its
+// configuration (kubelet: GetDeviceRunContainerOptions). It returns ErrDevicesTaken if the container has no devices.
 func (m *Manager) PrepareDevices(ctx context.Context, pod types.UID, container string) (*model.DeviceConfig, error) {
 	m.mu.Lock()
 	own := m.records.of(pod, container)

@@ -137,8 +137,8 @@ type DeviceManager interface {
 	// AllocateDevices allocates devices that were chosen for a container. It returns ErrDevicesTaken if they are not
 	// available any more.
 	AllocateDevices(ctx context.Context, pod types.UID, container string, sets []DeviceSet) error
-	// PrepareDevices prepares the devices of a container for its start, and returns what they add to its message. It
-	// returns ErrDevicesTaken if the container has no devices any more.
+	// PrepareDevices prepares the devices of a container before it starts, and returns what they add to its
+	// configuration. It returns ErrDevicesTaken if the container has no devices any more.
 	PrepareDevices(ctx context.Context, pod types.UID, container string) (*DeviceConfig, error)
 }
 

@@ -49,7 +49,7 @@ func (r Recording) others(ref model.PodRef) []model.Admitted {
 // not admitted or that has ended. A pod that is being stopped still uses them (kubelet: GetActivePods), and so does one
 // that is being preempted, because a critical pod waits for its end.
 func TakenBy(m *model.Memory) *model.Admitted {
-	over := m.Completion != nil || m.Eviction != nil
+	over := m.IsTerminal()
 	preempted := m.Eviction != nil && m.Eviction.Preempted && !m.Eviction.Done
 	if m.Applied == nil || m.Applied.Pod == nil || m.Rejection != nil || over && !preempted && !m.StillRuns() {
 		return nil

@@ -33,7 +33,8 @@ func (d *daemon) newDevices() *devices.Manager {
 // Devices returns the manager of devices.
 func (d *daemon) Devices() model.DeviceManager { return d.devices }
 
-// keepDevices is a listener that drops the devices which containers do not need any more, once these have stopped.
+// keepDevices is a listener that frees devices that containers do not request any more, once the containers have
+// stopped.
 func (d *daemon) keepDevices(ctx context.Context, e *agent.Event) {
 	switch {
 	case e.Kind == agent.Ended:
