@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 	kubeletevents "k8s.io/kubernetes/pkg/kubelet/events"
 
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/state"
 )
 
@@ -129,7 +130,7 @@ func event(reason, container string) state.PodEvent {
 }
 
 // run runs a sender on the clock of the test.
-func run(t *testing.T, do func(t *testing.T, s *Sender, server *apiServer, log *strings.Builder)) {
+func run(t *testing.T, do func(t *testing.T, s *Sender, server *apiServer, log *apitest.Log)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server := &apiServer{events: map[string]*v1.Event{}}
@@ -139,7 +140,7 @@ func run(t *testing.T, do func(t *testing.T, s *Sender, server *apiServer, log *
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := &strings.Builder{}
+		log := &apitest.Log{}
 		s := New(Settings{
 			Client: client, Node: "n", Random: func() float64 { return 0.5 }, Log: slog.New(slog.NewTextHandler(log, nil)),
 			Check: func() error {
@@ -167,13 +168,13 @@ func run(t *testing.T, do func(t *testing.T, s *Sender, server *apiServer, log *
 
 // TestEvents checks the contents of events.
 func TestEvents(t *testing.T) {
-	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *apitest.Log) {
 		at := time.Now().Add(-time.Minute)
 		long := state.PodEvent{Type: state.Warning, Reason: "Failed", Message: strings.Repeat("é", 1000), Last: at}
 		long.Annotations = map[string]string{"starved_resource": "memory"}
 		s.Pod(web, []state.PodEvent{event("Started", "c"), event("Created", "i"), event("Started", "e"), event("Killing", "absent"), long})
 		s.Node("Normal", "NodeReady", "Node n status is now: NodeReady")
-		time.Sleep(time.Second)
+		apitest.Sleep(time.Second)
 		want := []string{
 			"n NodeReady x1", "web Failed x1", "web Killing x1", "web spec.containers{c} Started x1",
 			"web spec.ephemeralContainers{e} Started x1", "web spec.initContainers{i} Created x1",
@@ -201,9 +202,9 @@ func TestEvents(t *testing.T) {
 
 // TestOwnEvents checks that the API gets podctl's own events only if they explain a difference from a kubelet.
 func TestOwnEvents(t *testing.T) {
-	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *apitest.Log) {
 		s.Pod(web, []state.PodEvent{event("SandboxCreated", ""), event("ProbeStale", "c"), event("Killing", "c")})
-		time.Sleep(time.Second)
+		apitest.Sleep(time.Second)
 		if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} Killing x1", "web spec.containers{c} ProbeStale x1"}) {
 			t.Errorf("%q", got)
 		}
@@ -217,17 +218,17 @@ func TestOwnEvents(t *testing.T) {
 
 // TestCounts checks that identical events are counted, also if the counted event has expired.
 func TestCounts(t *testing.T) {
-	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *apitest.Log) {
 		for range 3 {
 			s.Pod(web, []state.PodEvent{event("BackOff", "c")})
-			time.Sleep(time.Second)
+			apitest.Sleep(time.Second)
 		}
 		if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} BackOff x3"}) {
 			t.Errorf("%q", got)
 		}
 		server.change(func() { clear(server.events) })
 		s.Pod(web, []state.PodEvent{event("BackOff", "c")})
-		time.Sleep(time.Second)
+		apitest.Sleep(time.Second)
 		if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} BackOff x4"}) || server.log() != "POST PATCH PATCH PATCH POST" {
 			t.Errorf("%q", got)
 		}
@@ -236,14 +237,14 @@ func TestCounts(t *testing.T) {
 
 // TestStatusFirst checks that the first event leaves time for the status of its pod.
 func TestStatusFirst(t *testing.T) {
-	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, _ *apitest.Log) {
 		synctest.Wait()
 		s.Pod(web, []state.PodEvent{event("Started", "c")})
-		time.Sleep(statusFirst - time.Millisecond)
+		apitest.Sleep(statusFirst - time.Millisecond)
 		if got := server.shown(); len(got) > 0 {
 			t.Errorf("%q is sent at once", got)
 		}
-		time.Sleep(2 * time.Millisecond)
+		apitest.Sleep(2 * time.Millisecond)
 		if got := server.shown(); len(got) != 1 {
 			t.Errorf("%q is sent after %s", got, statusFirst)
 		}
@@ -252,7 +253,7 @@ func TestStatusFirst(t *testing.T) {
 
 // TestUnreachable checks that the last event of each kind is sent when the API server responds again.
 func TestUnreachable(t *testing.T) {
-	run(t, func(t *testing.T, s *Sender, server *apiServer, log *strings.Builder) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, log *apitest.Log) {
 		server.change(func() { server.down = errors.New("connection refused") })
 		for i := range 30 {
 			e := event("Unhealthy", "c")
@@ -260,12 +261,12 @@ func TestUnreachable(t *testing.T) {
 			pod := web.DeepCopy()
 			pod.ResourceVersion = fmt.Sprint(i)
 			s.Pod(pod, []state.PodEvent{e, event("Pulled", "c")})
-			time.Sleep(time.Minute)
+			apitest.Sleep(time.Minute)
 		}
 		server.log()
 		server.change(func() { server.down = nil })
 		s.Wake()
-		time.Sleep(time.Second)
+		apitest.Sleep(time.Second)
 		// The event that was on its way stays too.
 		want := []string{"web spec.containers{c} Pulled x1", "web spec.containers{c} Unhealthy x1", "web spec.containers{c} Unhealthy x1"}
 		if got := server.shown(); !slices.Equal(got, want) || server.log() != "POST POST POST" {
@@ -284,16 +285,16 @@ func TestUnreachable(t *testing.T) {
 // TestAnotherCluster checks that another cluster gets no event, although it responds, and that the events that wait are
 // sent when that ends.
 func TestAnotherCluster(t *testing.T) {
-	run(t, func(t *testing.T, s *Sender, server *apiServer, log *strings.Builder) {
+	run(t, func(t *testing.T, s *Sender, server *apiServer, log *apitest.Log) {
 		server.change(func() { server.other = errors.New("another cluster") })
 		s.Node("Normal", "Starting", "")
 		s.Pod(web, []state.PodEvent{event("Started", "c")})
-		time.Sleep(time.Hour)
-		if requests := server.log(); requests != "" || log.Len() > 0 {
+		apitest.Sleep(time.Hour)
+		if requests := server.log(); requests != "" || log.String() != "" {
 			t.Errorf("requests %s, log %s", requests, log)
 		}
 		server.change(func() { server.other = nil })
-		time.Sleep(pause)
+		apitest.Sleep(pause)
 		if got := server.shown(); !slices.Equal(got, []string{"n Starting x1", "web spec.containers{c} Started x1"}) {
 			t.Errorf("%q", got)
 		}
@@ -303,16 +304,16 @@ func TestAnotherCluster(t *testing.T) {
 // TestFailures checks which answers end an event.
 func TestFailures(t *testing.T) {
 	for code, want := range map[int]int{403: 1, 404: 1, 409: 1, 422: 1, 500: 12, 501: 12} {
-		run(t, func(t *testing.T, s *Sender, server *apiServer, _ *strings.Builder) {
+		run(t, func(t *testing.T, s *Sender, server *apiServer, _ *apitest.Log) {
 			server.change(func() { server.code = code })
 			s.Pod(web, []state.PodEvent{event("Started", "c")})
-			time.Sleep(time.Hour)
+			apitest.Sleep(time.Hour)
 			if got := len(strings.Fields(server.log())); got != want {
 				t.Errorf("%d: %d requests", code, got)
 			}
 			server.change(func() { server.code = 0 })
 			s.Pod(web, []state.PodEvent{event("Created", "c")})
-			time.Sleep(time.Second)
+			apitest.Sleep(time.Second)
 			if got := server.shown(); !slices.Equal(got, []string{"web spec.containers{c} Created x1"}) {
 				t.Errorf("%d: %q", code, got)
 			}

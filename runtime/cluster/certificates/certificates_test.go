@@ -127,6 +127,13 @@ func (s *signer) answer(csr *certificatesv1.CertificateSigningRequest) {
 	}
 }
 
+// requests returns the requests so far.
+func (s *signer) requests() []*x509.CertificateRequest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.sent)
+}
+
 // approve signs a request as a cluster does.
 func (s *signer) approve(csr *certificatesv1.CertificateSigningRequest, c *x509.Certificate, public any) {
 	csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{
@@ -139,24 +146,57 @@ func (s *signer) approve(csr *certificatesv1.CertificateSigningRequest, c *x509.
 type lab struct {
 	*Rotation
 
-	t       *testing.T
-	signer  *signer
-	log     *strings.Builder
-	changes int
+	t      *testing.T
+	signer *signer
+	log    *apitest.Log
+
+	mu sync.Mutex
+	// with are the requests: true for one with a certificate.
+	with     []bool
+	replaced int
+}
+
+// config returns the connection for a request.
+func (l *lab) config(base *rest.Config, current *tls.Certificate) *rest.Config {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.with = append(l.with, current != nil)
+	return rest.CopyConfig(base)
+}
+
+// credentials returns for each request whether it was made with a certificate.
+func (l *lab) credentials() []bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.with)
+}
+
+// changed notes that the certificate was replaced.
+func (l *lab) changed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replaced++
+}
+
+// changes returns how often the certificate was replaced.
+func (l *lab) changes() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.replaced
 }
 
 // inLab runs a test with a rotation on the clock of the test.
 func inLab(t *testing.T, change func(*Settings), do func(t *testing.T, l *lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		l := &lab{t: t, log: &strings.Builder{}}
+		l := &lab{t: t, log: &apitest.Log{}}
 		l.signer = &signer{authority: newAuthority(t), Cluster: apitest.NewCluster()}
 		l.signer.Sign, l.signer.Raw = l.signer.answer, l.signer.refused
 		_, config := apitest.Serve(t, l.signer)
 		s := Settings{
 			Dir: filepath.Join(t.TempDir(), "pki"), Node: "n",
-			Config:  func(*tls.Certificate) (*rest.Config, error) { return rest.CopyConfig(config), nil },
-			Changed: func() { l.changes++ }, Log: slog.New(slog.NewTextHandler(l.log, nil)),
+			Config:  func(current *tls.Certificate) (*rest.Config, error) { return l.config(config, current), nil },
+			Changed: l.changed, Log: slog.New(slog.NewTextHandler(l.log, nil)),
 		}
 		if change != nil {
 			change(&s)
@@ -212,7 +252,7 @@ func TestPendingRequest(t *testing.T) {
 		if l.Current() != nil {
 			t.Error("there is a certificate")
 		}
-		time.Sleep(5 * time.Minute)
+		apitest.Sleep(5 * time.Minute)
 		l.check("none csr-1")
 		l.signer.Answer(func(csr *certificatesv1.CertificateSigningRequest) {
 			csr.Status.Conditions = []certificatesv1.CertificateSigningRequestCondition{{Type: certificatesv1.CertificateApproved}}
@@ -221,10 +261,10 @@ func TestPendingRequest(t *testing.T) {
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
 		l.signer.Answer(l.signer.answer)
 		l.check("system:node:n")
-		if l.changes != 1 || l.Current() == nil {
-			t.Errorf("%d changes, %v", l.changes, l.Current())
+		if l.changes() != 1 || l.Current() == nil {
+			t.Errorf("%d changes, %v", l.changes(), l.Current())
 		}
-		request := l.signer.sent[0]
+		request := l.signer.requests()[0]
 		if request.Subject.String() != "CN=system:node:n,O=system:nodes" || len(request.DNSNames)+len(request.IPAddresses) > 0 {
 			t.Errorf("requested %+v", request)
 		}
@@ -252,23 +292,23 @@ func checkFiles(t *testing.T, dir, prefix string) {
 func TestRotation(t *testing.T) {
 	inLab(t, nil, func(t *testing.T, l *lab) {
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
-		time.Sleep(time.Minute)
+		apitest.Sleep(time.Minute)
 		l.check("system:node:n")
 		first := l.Current()
-		time.Sleep(40 * time.Minute)
+		apitest.Sleep(40 * time.Minute)
 		if l.Current() != first {
 			t.Errorf("replaced after %s", time.Since(start))
 		}
 		l.signer.set(func() { l.signer.refusal = apitest.Refusal(http.StatusForbidden, metav1.StatusReasonForbidden, 0) })
-		time.Sleep(16 * time.Minute)
+		apitest.Sleep(16 * time.Minute)
 		l.check("system:node:n (requesting a certificate: the API server forbids it (403): refused: check the permissions of the user of the kubeconfig)")
 		if l.Current() != first {
 			t.Error("the valid certificate is not used")
 		}
 		l.signer.set(func() { l.signer.refusal = nil })
-		time.Sleep(time.Minute)
+		apitest.Sleep(time.Minute)
 		l.check("system:node:n")
-		if now := l.Current(); now == first || now == nil || l.changes != 2 {
+		if now := l.Current(); now == first || now == nil || l.changes() != 2 {
 			t.Errorf("not replaced after %s", time.Since(start))
 		}
 		if n := strings.Count(l.log.String(), "the node has no new certificate"); n != 1 {
@@ -279,29 +319,22 @@ func TestRotation(t *testing.T) {
 
 // TestExpired checks that an expired certificate is not used, and that another connection can replace it.
 func TestExpired(t *testing.T) {
-	var with []bool
-	inLab(t, func(s *Settings) {
-		config := s.Config
-		s.Config = func(current *tls.Certificate) (*rest.Config, error) {
-			with = append(with, current != nil)
-			return config(current)
-		}
-	}, func(t *testing.T, l *lab) {
+	inLab(t, nil, func(t *testing.T, l *lab) {
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
-		time.Sleep(time.Minute)
+		apitest.Sleep(time.Minute)
 		l.signer.set(func() {
 			l.signer.refusal = apitest.Refusal(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, 0)
 		})
-		time.Sleep(time.Hour)
+		apitest.Sleep(time.Hour)
 		if l.Current() != nil || l.State().Certificate == nil {
 			t.Errorf("%v, %+v", l.Current(), l.State())
 		}
 		l.signer.set(func() { l.signer.refusal = nil })
-		time.Sleep(time.Minute)
+		apitest.Sleep(time.Minute)
 		if l.Current() == nil {
 			t.Errorf("not replaced: %+v", l.State())
 		}
-		if with[0] || !with[1] || with[len(with)-1] {
+		if with := l.credentials(); with[0] || !with[1] || with[len(with)-1] {
 			t.Errorf("requests with a certificate: %v", with)
 		}
 	})
@@ -310,38 +343,23 @@ func TestExpired(t *testing.T) {
 // TestExpiredWhilePending checks that a certificate that expires while the request for the next one is pending is
 // replaced with the credentials for the bootstrap at once.
 func TestExpiredWhilePending(t *testing.T) {
-	var mu sync.Mutex
-	var with []bool
-	sent := func() []bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return slices.Clone(with)
-	}
-	inLab(t, func(s *Settings) {
-		config := s.Config
-		s.Config = func(current *tls.Certificate) (*rest.Config, error) {
-			mu.Lock()
-			with = append(with, current != nil)
-			mu.Unlock()
-			return config(current)
-		}
-	}, func(t *testing.T, l *lab) {
+	inLab(t, nil, func(t *testing.T, l *lab) {
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
-		time.Sleep(time.Second)
+		apitest.Sleep(time.Second)
 		l.signer.set(func() { l.signer.decide = nil })
-		time.Sleep(time.Until(l.Current().Leaf.NotAfter))
-		l.check("system:node:n csr-" + strconv.Itoa(len(sent())))
-		requests := len(sent())
-		time.Sleep(time.Second)
+		apitest.Sleep(time.Until(l.Current().Leaf.NotAfter))
+		l.check("system:node:n csr-" + strconv.Itoa(len(l.credentials())))
+		requests := len(l.credentials())
+		apitest.Sleep(time.Second)
 		l.check("system:node:n csr-" + strconv.Itoa(requests+1))
-		if all := sent(); l.Current() != nil || len(all) != requests+1 || !all[requests-1] || all[requests] {
+		if all := l.credentials(); l.Current() != nil || len(all) != requests+1 || !all[requests-1] || all[requests] {
 			t.Errorf("%v, requests with a certificate: %v", l.Current(), all)
 		}
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
 		l.signer.Answer(l.signer.answer)
 		l.check("system:node:n")
-		if l.Current() == nil || l.changes != 2 {
-			t.Errorf("%v, %d changes", l.Current(), l.changes)
+		if l.Current() == nil || l.changes() != 2 {
+			t.Errorf("%v, %d changes", l.Current(), l.changes())
 		}
 	})
 }
@@ -384,17 +402,17 @@ func TestRefusals(t *testing.T) {
 				l.signer.set(func() {
 					l.signer.decide = func(r *csr, cert *x509.Certificate, public any) { c.decide(l.signer, r, cert, public) }
 				})
-				time.Sleep(time.Second)
+				apitest.Sleep(time.Second)
 				l.check("none (" + c.want + ")")
-				time.Sleep(10 * time.Minute)
-				if n := len(l.signer.sent); n < 10 || n > 30 {
+				apitest.Sleep(10 * time.Minute)
+				if n := len(l.signer.requests()); n < 10 || n > 30 {
 					t.Errorf("%d requests in 10 minutes", n)
 				}
 				if left, _ := filepath.Glob(filepath.Join(l.Dir, "*")); len(left) > 0 {
 					t.Errorf("files are left: %v", left)
 				}
 				l.signer.set(func() { l.signer.decide = l.signer.approve })
-				time.Sleep(time.Minute)
+				apitest.Sleep(time.Minute)
 				l.check("system:node:n")
 			})
 		})
@@ -418,21 +436,21 @@ func TestServing(t *testing.T) {
 		}
 	}, func(t *testing.T, l *lab) {
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
-		time.Sleep(time.Minute)
+		apitest.Sleep(time.Minute)
 		l.check("none") // The Node has no address yet.
 		host := v1.NodeAddress{Type: v1.NodeHostName, Address: "h"}
 		set(host, v1.NodeAddress{Type: v1.NodeInternalIP, Address: "192.0.2.1"})
-		time.Sleep(5 * time.Second)
+		apitest.Sleep(5 * time.Second)
 		l.check("system:node:n")
 		checkFiles(t, l.Dir, "kubelet-server")
 		set(host, v1.NodeAddress{Type: v1.NodeInternalIP, Address: "192.0.2.2"})
-		time.Sleep(5 * time.Second)
-		if err := l.Current().Leaf.VerifyHostname("192.0.2.2"); err != nil || len(l.signer.sent) != 2 {
-			t.Errorf("%d requests, %v", len(l.signer.sent), err)
+		apitest.Sleep(5 * time.Second)
+		if err := l.Current().Leaf.VerifyHostname("192.0.2.2"); err != nil || len(l.signer.requests()) != 2 {
+			t.Errorf("%d requests, %v", len(l.signer.requests()), err)
 		}
-		time.Sleep(time.Minute)
-		if len(l.signer.sent) != 2 {
-			t.Errorf("%d requests", len(l.signer.sent))
+		apitest.Sleep(time.Minute)
+		if len(l.signer.requests()) != 2 {
+			t.Errorf("%d requests", len(l.signer.requests()))
 		}
 	})
 }

@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
 // disk is a small file system in memory.
@@ -77,8 +78,7 @@ func TestFullDisk(t *testing.T) {
 				} else {
 					d.fill()
 				}
-				time.Sleep(57 * time.Minute)
-				synctest.Wait()
+				apitest.Sleep(57 * time.Minute)
 				state := l.State()
 				if l.Current() != valid || !strings.Contains(state.Failure, "no space left on device") {
 					t.Errorf("the certificate is replaced, or there is no failure: %+v", state)

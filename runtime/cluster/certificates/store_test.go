@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/client-go/util/certificate"
 
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/sleep"
 )
 
@@ -137,14 +138,14 @@ func names(t *testing.T, dir string) string {
 func TestNoSpace(t *testing.T) {
 	inLab(t, nil, func(t *testing.T, l *lab) {
 		l.signer.set(func() { l.signer.decide = l.signer.approve })
-		time.Sleep(time.Minute)
+		apitest.Sleep(time.Minute)
 		valid := l.Current()
 		if err := os.Rename(l.Dir, l.Dir+".gone"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(57 * time.Minute)
-		if state := l.State(); len(l.signer.sent) != 1 || l.Current() != valid || !strings.Contains(state.Failure, "no such file") {
-			t.Errorf("%d requests, %+v", len(l.signer.sent), state)
+		apitest.Sleep(57 * time.Minute)
+		if state := l.State(); len(l.signer.requests()) != 1 || l.Current() != valid || !strings.Contains(state.Failure, "no such file") {
+			t.Errorf("%d requests, %+v", len(l.signer.requests()), state)
 		}
 		if n := strings.Count(l.log.String(), "the node has no new certificate"); n != 1 {
 			t.Errorf("%d lines about one failure:\n%s", n, l.log)
@@ -152,9 +153,9 @@ func TestNoSpace(t *testing.T) {
 		if err := os.Rename(l.Dir+".gone", l.Dir); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
-		if len(l.signer.sent) != 2 || l.Current() == valid {
-			t.Errorf("%d requests, %+v", len(l.signer.sent), l.State())
+		apitest.Sleep(time.Minute)
+		if len(l.signer.requests()) != 2 || l.Current() == valid {
+			t.Errorf("%d requests, %+v", len(l.signer.requests()), l.State())
 		}
 	})
 }
@@ -169,7 +170,7 @@ func TestClock(t *testing.T) {
 func (l *lab) checkClock(t *testing.T, by time.Duration) {
 	t.Helper()
 	l.signer.set(func() { l.signer.decide = l.signer.approve })
-	time.Sleep(time.Minute)
+	apitest.Sleep(time.Minute)
 	ended, set := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -186,7 +187,7 @@ func (l *lab) checkClock(t *testing.T, by time.Duration) {
 		t.Error("it ends although the clock was not set")
 	}
 	close(set)
-	time.Sleep(2 * lookEvery)
+	apitest.Sleep(2 * lookEvery)
 	select {
 	case <-ended:
 	default:

@@ -77,7 +77,7 @@ func TestGuard(t *testing.T) {
 		if err = os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		health, log := cluster.State{Responds: true, Since: time.Now()}, &strings.Builder{}
+		health, log := cluster.State{Responds: true, Since: time.Now()}, &apitest.Log{}
 		g := New(Settings{
 			Client: client.Core, Health: func() cluster.State { return health }, Node: "n", StateDir: dir,
 			Log: slog.New(slog.NewTextHandler(log, nil)),

@@ -93,8 +93,7 @@ func runUnless(t *testing.T, refusal error, serve http.HandlerFunc, test func(t 
 		})
 		s.initialMax = 100 * objectMin
 		go s.reflector(l).RunWithContext(t.Context())
-		time.Sleep(30 * time.Minute)
-		synctest.Wait()
+		apitest.Sleep(30 * time.Minute)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		test(t, l)

@@ -40,7 +40,7 @@ type world struct {
 	foreign  error
 	// refusal answers changes in place of the API server.
 	refusal http.HandlerFunc
-	log     strings.Builder
+	log     apitest.Log
 	manager *Manager
 	stop    func()
 }
@@ -118,8 +118,7 @@ func (w *world) set(change func()) {
 
 // settle lets time pass.
 func (w *world) settle(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
+	apitest.Sleep(d)
 }
 
 // calls checks the calls since the last one.
@@ -167,7 +166,7 @@ func TestLife(t *testing.T) {
 		w.calls("the agent starts, sources are unread", "")
 		w.set(func() { w.complete = true })
 		w.calls("the pod is gone", "DELETE pods")
-		if w.uid() != "" || w.log.Len() > 0 {
+		if w.uid() != "" || w.log.String() != "" {
 			t.Error(w.uid(), w.log.String())
 		}
 		w.stop()

@@ -93,7 +93,7 @@ type orphanTest struct {
 
 	orphans *orphans
 	object  *v1.Node
-	log     strings.Builder
+	log     apitest.Log
 }
 
 // inOrphanage runs a test with a node. stored are the pods of the API server, and answer replaces some of its answers.
@@ -163,8 +163,7 @@ func inOrphanage(t *testing.T, answer func(w http.ResponseWriter, r *http.Reques
 
 // after returns the adopted pods after some time.
 func (o *orphanTest) after(d time.Duration) string {
-	time.Sleep(d)
-	synctest.Wait()
+	apitest.Sleep(d)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return strings.Join(o.adopted, " ")

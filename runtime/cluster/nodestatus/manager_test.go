@@ -35,7 +35,7 @@ type lab struct {
 	t      *testing.T
 	server *apiServer
 	dir    string
-	log    *strings.Builder
+	log    *apitest.Log
 	stop   func()
 
 	mu       sync.Mutex
@@ -51,7 +51,7 @@ func inLab(t *testing.T, do func(t *testing.T, l *lab)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server, config := newAPIServer()
-		l := &lab{t: t, server: server, dir: stateDir(t), log: &strings.Builder{}, facts: usualFacts(), stop: func() {}}
+		l := &lab{t: t, server: server, dir: stateDir(t), log: &apitest.Log{}, facts: usualFacts(), stop: func() {}}
 		set, err := apiclient.New(config)
 		if err != nil {
 			t.Fatal(err)
@@ -135,8 +135,7 @@ func (l *lab) start() {
 
 // after lets time pass, and returns the requests in it.
 func (l *lab) after(d time.Duration) string {
-	time.Sleep(d)
-	synctest.Wait()
+	apitest.Sleep(d)
 	return l.server.log()
 }
 

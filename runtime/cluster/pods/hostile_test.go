@@ -70,8 +70,7 @@ func (b *bubble) state() string {
 
 // passes lets time pass.
 func passes(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
+	apitest.Sleep(d)
 }
 
 // inBubble runs a test with a source. load replaces the conversion of pods, if it is not nil.

@@ -147,7 +147,7 @@ type lab struct {
 
 	t       *testing.T
 	updates chan sources.Update
-	log     *strings.Builder
+	log     *apitest.Log
 	// changed are the pods that were reported as changed. Each report wakes the callers of waitForChange.
 	mu       sync.Mutex
 	changing *sync.Cond
@@ -169,7 +169,7 @@ func run(t *testing.T, s *server, known ...types.UID) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lab{t: t, updates: make(chan sources.Update), log: &strings.Builder{}}
+	l := &lab{t: t, updates: make(chan sources.Update), log: &apitest.Log{}}
 	l.changing = sync.NewCond(&l.mu)
 	l.Source = New(Settings{
 		Name: "api", Client: set.Core, Node: "n", Confirm: apitest.Confirmed, Known: func(uid types.UID) bool { return slices.Contains(known, uid) },

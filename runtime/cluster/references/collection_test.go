@@ -137,7 +137,7 @@ func TestFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		layout, log := state.Layout{Root: filepath.Join(t.TempDir(), "file")}, &strings.Builder{}
+		layout, log := state.Layout{Root: filepath.Join(t.TempDir(), "file")}, &apitest.Log{}
 		if err = os.WriteFile(layout.Root, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -147,15 +147,14 @@ func TestFullDisk(t *testing.T) {
 		}}
 		c := &collected{t: t}
 		defer c.run(s.Run)()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		apitest.Sleep(time.Minute)
 		if n := strings.Count(log.String(), "cannot store the Services"); n != 1 {
 			t.Errorf("%d failures: %s", n, log)
 		}
 		if err = os.Remove(layout.Root); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(writeAgain + time.Second)
+		apitest.Sleep(writeAgain + time.Second)
 		if text, readErr := s.File.Read(); readErr != nil || !strings.Contains(string(text), "10.0.0.1") {
 			t.Errorf("%s %v", text, readErr)
 		}

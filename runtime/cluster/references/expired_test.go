@@ -39,8 +39,7 @@ func expired(t *testing.T) (*apiclient.Client, *atomic.Int32) {
 
 func checkRequests(t *testing.T, requests *atomic.Int32) {
 	t.Helper()
-	time.Sleep(30 * time.Minute)
-	synctest.Wait()
+	apitest.Sleep(30 * time.Minute)
 	if n := requests.Load(); n == 0 || n > 1500 {
 		t.Errorf("%d requests in half an hour", n)
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 	"github.com/podctl/podctl/runtime/objects"
 	"github.com/podctl/podctl/runtime/state"
 )
@@ -61,7 +62,7 @@ type lab struct {
 
 	t      *testing.T
 	layout state.Layout
-	log    *strings.Builder
+	log    *apitest.Log
 	stored []*podspec.Desired
 	// unreadable makes a record unreadable.
 	unreadable bool
@@ -79,7 +80,7 @@ type lab struct {
 func newLab(t *testing.T, root string) *lab {
 	l := &lab{
 		t: t, layout: state.Layout{Root: filepath.Join(root, "state"), LogRoot: filepath.Join(root, "logs")},
-		sinks: map[string]*Sink{}, over: map[types.UID]bool{}, log: &strings.Builder{},
+		sinks: map[string]*Sink{}, over: map[types.UID]bool{}, log: &apitest.Log{},
 	}
 	if err := l.layout.Prepare(); err != nil {
 		t.Fatal(err)
@@ -144,8 +145,7 @@ func (l *lab) answer(name string, o *podspec.Object) {
 // answerAfter answers the watches of objects once all goroutines wait.
 func (l *lab) answerAfter(pause time.Duration, all ...*podspec.Object) {
 	go func() {
-		time.Sleep(pause)
-		synctest.Wait()
+		apitest.Sleep(pause)
 		for _, o := range all {
 			l.answer(o.Meta().Name, o)
 		}
@@ -320,12 +320,12 @@ func TestFailedCopies(t *testing.T) {
 			l.answer("two", final)
 		}()
 		l.want("a full disk", l.pass(d), "one=x two=y 0s")
-		time.Sleep(10 * time.Minute)
+		apitest.Sleep(10 * time.Minute)
 		l.want("failures", strings.Count(l.log.String(), "cannot store"), "2")
 		if err := os.Remove(dir); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(idleCheck)
+		apitest.Sleep(idleCheck)
 		l.wantCopy("one", "x")
 		l.wantCopy("two", "y")
 	})
@@ -366,8 +366,7 @@ func TestWatchesEnd(t *testing.T) {
 		l.pass(podWith("2", "final", ""))
 		l.want("an immutable object", l.ended, "[final]")
 		l.want("its next use", l.pass(podWith("3", "final", "")), "final=x 0s")
-		time.Sleep(idleTime + 2*idleCheck)
-		synctest.Wait()
+		apitest.Sleep(idleTime + 2*idleCheck)
 		l.want("an object that only an environment has", l.ended, "[final env]")
 		l.answerAfter(0, configMap("env", "y"))
 		l.want("its next use", l.pass(d), "env=y vol=x 0s")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cluster/apierror"
+	"github.com/podctl/podctl/runtime/cluster/apitest"
 )
 
 // machine has the pods of an agent with the statuses that the test sets.
@@ -66,7 +67,7 @@ type cluster struct {
 
 	t    *testing.T
 	here *machine
-	logs *strings.Builder
+	logs *apitest.Log
 	stop context.CancelFunc
 	done chan struct{}
 	// other is the error of Confirm.
@@ -85,7 +86,7 @@ func (c *cluster) confirm(context.Context) error {
 func inBubble(t *testing.T, test func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{apiServer: newAPIServer(), t: t, logs: &strings.Builder{}}
+		c := &cluster{apiServer: newAPIServer(), t: t, logs: &apitest.Log{}}
 		c.here = &machine{shown: map[types.UID]Shown{}, state: map[types.UID]v1.PodStatus{}}
 		client := c.serve(t)
 		c.put(podFrom(t, spec("Always")+"status: {phase: Pending}"))
@@ -136,8 +137,7 @@ func (c *cluster) is(status string, change func(*Shown)) {
 
 // passes lets time pass.
 func (c *cluster) passes(d time.Duration) {
-	time.Sleep(d)
-	synctest.Wait()
+	apitest.Sleep(d)
 }
 
 // expect checks the requests since the last check.
@@ -185,7 +185,7 @@ func TestAnotherCluster(t *testing.T) {
 		c.becomes(running)
 		c.passes(time.Minute)
 		c.expect("another cluster")
-		if s := c.Summary(); len(s.Unsent) != 1 || s.Failure != "another cluster" || c.logs.Len() > 0 {
+		if s := c.Summary(); len(s.Unsent) != 1 || s.Failure != "another cluster" || c.logs.String() != "" {
 			t.Errorf("%+v, log %s", s, c.logs)
 		}
 		c.other.Store(nil)
