@@ -1,10 +1,12 @@
 package machine
 
 import (
+	"cmp"
+	"errors"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -31,8 +33,8 @@ func kubelets() map[string]string {
 	}
 }
 
-// kubeletsIn returns the processes with the name of such a program by their directories, with their default runtime.
-// proc is /proc, or another directory in tests.
+// kubeletsIn returns the processes of trusted users with the name of such a program by their directories, with their
+// default runtime. proc is /proc, or another directory in tests.
 func kubeletsIn(proc string) iter.Seq2[string, Kubelet] {
 	known := kubelets()
 	return func(yield func(string, Kubelet) bool) {
@@ -43,18 +45,18 @@ func kubeletsIn(proc string) iter.Seq2[string, Kubelet] {
 			}
 			dir := filepath.Join(proc, entry)
 			name := commandName(filepath.Join(dir, "comm"))
-			if standard, is := known[name]; is && !yield(dir, Kubelet{name, pid, standard}) {
+			if standard, is := known[name]; is && isTrusted(dir) && !yield(dir, Kubelet{name, pid, standard}) {
 				return
 			}
 		}
 	}
 }
 
-// FindKubelet looks for a kubelet that uses a runtime. proc is /proc.
+// FindKubelet looks for a kubelet that uses a runtime, also in a container. proc is /proc.
 func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 	for dir, k := range kubeletsIn(proc) {
 		args := strings.Split(string(contents(filepath.Join(dir, "cmdline"))), "\x00")
-		if k.Endpoint = kubeletEndpoint(args, k.Endpoint); sameSocket(k.Endpoint, endpoint) {
+		if k.Endpoint = kubeletEndpoint(dir, args, k.Endpoint); sameSocket(dir, k.Endpoint, endpoint) {
 			return k, true
 		}
 	}
@@ -65,7 +67,7 @@ func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 // default of its program. proc is /proc.
 func KubeletOfCgroups(proc string) (Kubelet, bool) {
 	for dir, k := range kubeletsIn(proc) {
-		if isTrusted(dir) && shares(proc, dir, "cgroup") {
+		if shares(proc, dir, "cgroup") {
 			return k, true
 		}
 	}
@@ -73,10 +75,10 @@ func KubeletOfCgroups(proc string) (Kubelet, bool) {
 }
 
 // OwnKubelet returns the only kubelet that runs as a process of its own, with the name of its parent if that is not
-// init. Processes of other users cannot claim to be a kubelet, and those in containers have other files. proc is /proc.
+// init. Those in containers have other files. proc is /proc.
 func OwnKubelet(proc string) (pid int, parent string, found bool) {
 	for dir, k := range kubeletsIn(proc) {
-		if k.Process != "kubelet" || !isTrusted(dir) || !shares(proc, dir, "mnt") {
+		if k.Process != "kubelet" || !shares(proc, dir, "mnt") {
 			continue
 		}
 		if found {
@@ -94,12 +96,15 @@ func shares(proc, dir, namespace string) bool {
 	return err == nil && theirErr == nil && ours == theirs
 }
 
-// isTrusted reports whether a process belongs to root or to the user of this one. Any user can start a setuid program,
-// under any name.
+// isTrusted reports whether a process belongs to root or to the user of this one: others cannot claim to be a kubelet.
+// Any user can start a setuid program, under any name. Only root sees the programs of root.
 func isTrusted(dir string) bool {
 	var process, program unix.Stat_t
-	return unix.Stat(dir, &process) == nil && (process.Uid == 0 || int(process.Uid) == os.Geteuid()) &&
-		unix.Stat(filepath.Join(dir, "exe"), &program) == nil && program.Mode&unix.S_ISUID == 0
+	if unix.Stat(dir, &process) != nil || process.Uid != 0 && int(process.Uid) != os.Geteuid() {
+		return false
+	}
+	err := unix.Stat(filepath.Join(dir, "exe"), &program)
+	return errors.Is(err, unix.EACCES) || err == nil && program.Mode&unix.S_ISUID == 0
 }
 
 // parentOf returns the name of the parent of a process, or nothing if that is init.
@@ -141,19 +146,55 @@ func commandName(path string) string {
 }
 
 // kubeletEndpoint returns the runtime of a kubelet: from its flag, from its configuration file, or the default.
-func kubeletEndpoint(args []string, standard string) string {
+func kubeletEndpoint(dir string, args []string, standard string) string {
 	if endpoint := flagValue(args, "container-runtime-endpoint"); endpoint != "" {
 		return endpoint
 	}
 	var config struct {
 		ContainerRuntimeEndpoint string `json:"containerRuntimeEndpoint"`
 	}
-	if file := flagValue(args, "config"); file != "" {
-		if err := yaml.Unmarshal(contents(file), &config); err == nil && config.ContainerRuntimeEndpoint != "" {
-			return config.ContainerRuntimeEndpoint
-		}
+	if err := yaml.Unmarshal(readAs(dir, flagValue(args, "config")), &config); err == nil {
+		return cmp.Or(config.ContainerRuntimeEndpoint, standard)
 	}
 	return standard
+}
+
+// maxKubeletConfig limits the file that a command line names.
+const maxKubeletConfig = 1 << 20
+
+// readAs reads a file under the name that it has for a process. It returns nothing if that is no regular file.
+func readAs(dir, path string) []byte {
+	f, err := openAs(dir, path, unix.O_RDONLY|unix.O_NONBLOCK)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, maxKubeletConfig))
+	return text
+}
+
+// openAs opens a file under the name that it has for a process, which can have another root directory. Users who may
+// not see that directory get their own file of that name.
+func openAs(dir, path string, flags int) (*os.File, error) {
+	from, how := "cwd", unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC)} //nolint:gosec // flags
+	if filepath.IsAbs(path) {
+		from, how.Resolve = "root", unix.RESOLVE_IN_ROOT
+	}
+	base, err := unix.Open(filepath.Join(dir, from), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(base) //nolint:errcheck // it was only a path
+	} else if base, how.Resolve = unix.AT_FDCWD, 0; from == "cwd" {
+		return nil, os.NewSyscallError("open", err)
+	}
+	fd, err := unix.Openat2(base, path, &how)
+	if err != nil {
+		return nil, os.NewSyscallError("openat2", err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // flagValue returns the value of a flag in either form: --name=value, --name value.
@@ -171,14 +212,25 @@ func flagValue(args []string, name string) string {
 	return ""
 }
 
-// sameSocket reports whether two endpoints are the same socket, with links resolved.
-func sameSocket(a, b string) bool {
-	paths := []string{strings.TrimPrefix(a, "unix://"), strings.TrimPrefix(b, "unix://")}
-	for i, path := range paths {
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			paths[i] = target
+// sameSocket reports whether an endpoint of a process and one of this process are the same socket. If that cannot be
+// examined, their names decide.
+func sameSocket(dir, theirs, ours string) bool {
+	theirs, ours = strings.TrimPrefix(theirs, "unix://"), strings.TrimPrefix(ours, "unix://")
+	if f, err := openAs(dir, theirs, unix.O_PATH); err == nil {
+		defer f.Close() //nolint:errcheck // it was only a path
+		a, err := f.Stat()
+		b, ownErr := os.Stat(ours)
+		if err == nil && ownErr == nil {
+			return os.SameFile(a, b)
 		}
-		paths[i] = strings.Replace(paths[i], "/var/run/", "/run/", 1)
 	}
-	return len(slices.Compact(paths)) == 1
+	return realName(theirs) == realName(ours)
+}
+
+// realName returns a path with links resolved, also if it does not exist.
+func realName(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	return strings.Replace(path, "/var/run/", "/run/", 1)
 }

@@ -5,13 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestFindKubelet(t *testing.T) {
-	config := filepath.Join(t.TempDir(), "kubelet.yaml")
-	if err := os.WriteFile(config, []byte("containerRuntimeEndpoint: unix:///run/other.sock\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	cases := map[string]struct {
 		comm, cmdline, endpoint string
 		want                    bool
@@ -37,7 +35,9 @@ func TestFindKubelet(t *testing.T) {
 			"unix:///run/containerd/containerd.sock",
 			false,
 		},
-		"by file":                      {"kubelet", "kubelet\x00--config=" + config, "unix:///run/other.sock", true},
+		"by a file of its directory":   {"kubelet", "kubelet\x00--config=kubelet.yaml", "unix:///run/own.sock", true},
+		"by a file of its root":        {"kubelet", "kubelet\x00--config=/kubelet.yaml", "unix:///run/inner.sock", true},
+		"by an endless file":           {"kubelet", "kubelet\x00--config=/endless", "unix:///run/containerd/containerd.sock", true},
 		"a distribution":               {"k3s-server", "k3s", "unix:///run/k3s/containerd/containerd.sock", true},
 		"something else with the name": {"kubelet-exporter", "kubelet", "unix:///run/containerd/containerd.sock", false},
 	}
@@ -46,7 +46,12 @@ func TestFindKubelet(t *testing.T) {
 			proc := t.TempDir()
 			dir := filepath.Join(proc, "42")
 			if err := errors.Join(
-				os.Mkdir(dir, 0o700),
+				os.MkdirAll(filepath.Join(dir, "cwd"), 0o700),
+				os.Mkdir(filepath.Join(dir, "root"), 0o700),
+				os.WriteFile(filepath.Join(dir, "cwd/kubelet.yaml"), []byte("containerRuntimeEndpoint: unix:///run/own.sock\n"), 0o600),
+				os.WriteFile(filepath.Join(dir, "root/kubelet.yaml"), []byte("containerRuntimeEndpoint: /run/inner.sock\n"), 0o600),
+				unix.Mkfifo(filepath.Join(dir, "root/endless"), 0o600),
+				os.WriteFile(filepath.Join(dir, "exe"), nil, 0o600),
 				os.WriteFile(filepath.Join(dir, "comm"), []byte(c.comm+"\n"), 0o600),
 				os.WriteFile(filepath.Join(dir, "cmdline"), []byte(c.cmdline), 0o600),
 				os.Mkdir(filepath.Join(proc, "sys"), 0o700),
@@ -58,6 +63,45 @@ func TestFindKubelet(t *testing.T) {
 				t.Errorf("found %t, %+v", found, k)
 			}
 		})
+	}
+}
+
+// TestKubeletInContainer checks that sockets are compared as files: a kubelet in a container can have the socket of this
+// machine, or one of its own with the same name. Processes of other users do not count.
+func TestKubeletInContainer(t *testing.T) {
+	proc, sockets := t.TempDir(), t.TempDir()
+	socket, root := filepath.Join(sockets, "x.sock"), filepath.Join(proc, "42/root")
+	inner := filepath.Join(root, socket)
+	if err := errors.Join(
+		os.WriteFile(socket, nil, 0o600),
+		os.MkdirAll(filepath.Dir(inner), 0o700),
+		os.Link(socket, inner),
+		os.Symlink(socket, filepath.Join(root, "link")),
+		os.WriteFile(filepath.Join(proc, "42/exe"), nil, 0o600),
+		os.WriteFile(filepath.Join(proc, "42/comm"), []byte("kubelet\n"), 0o600),
+		os.WriteFile(filepath.Join(proc, "42/cmdline"), []byte("kubelet\x00--container-runtime-endpoint=unix:///link"), 0o600),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if _, found := FindKubelet(proc, "unix://"+socket); !found {
+		t.Error("not found with the same socket")
+	}
+	if err := errors.Join(os.Remove(inner), os.WriteFile(inner, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if k, found := FindKubelet(proc, "unix://"+socket); found {
+		t.Errorf("found %+v with another socket", k)
+	}
+	if err := errors.Join(os.Remove(inner), os.Link(socket, inner)); err != nil {
+		t.Fatal(err)
+	}
+	if os.Geteuid() == 0 {
+		if err := os.Chown(filepath.Join(proc, "42"), 12345, 12345); err != nil {
+			t.Fatal(err)
+		}
+		if k, found := FindKubelet(proc, "unix://"+socket); found {
+			t.Errorf("found %+v of another user", k)
+		}
 	}
 }
 
