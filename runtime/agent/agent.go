@@ -147,7 +147,7 @@ func (a *Agent) handleDecision() {
 	for _, name := range a.reconciler.ledger.Order {
 		a.log.logTakeovers(name, a.reconciler.takeoversOf(name))
 	}
-	a.forgetGone()
+	a.forget(a.gone()...)
 	a.notePodsChanged()
 }
 

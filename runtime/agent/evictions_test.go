@@ -102,6 +102,13 @@ func TestRefusedEvictions(t *testing.T) {
 	if err := <-pending; err == nil || l.active(a) != "one" {
 		t.Errorf("the eviction does not take place: %v, active %q", err, l.active(a))
 	}
+	in(func() {
+		a.evictor.results["deleted"], a.last["deleted"] = pending, lastPass{}
+		a.forget(a.gone()...)
+	})
+	if err := <-pending; err == nil {
+		t.Error("a pod was evicted that another process has deleted")
+	}
 	if err := a.StopPods(t.Context(), shutdown.Settings{Within: 30 * time.Second}); err != nil {
 		t.Fatal(err)
 	}

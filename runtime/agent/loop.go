@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
@@ -160,16 +162,23 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	}
 }
 
-// forgetGone drops the state of pods that the agent neither keeps nor deletes, because another process has deleted
-// them.
-func (a *Agent) forgetGone() {
-	for uid := range a.last {
-		if a.workers.Has(uid) || a.running[uid] != nil {
-			continue
+// gone returns the pods that the agent neither keeps nor deletes, because another process has deleted them.
+func (s *loopState) gone() (uids []types.UID) {
+	for uid := range s.last {
+		if !s.workers.Has(uid) && s.running[uid] == nil {
+			uids = append(uids, uid)
 		}
+	}
+	return uids
+}
+
+// forget drops the state of pods that are gone, beside that of the reconciler and of the workers.
+func (a *Agent) forget(uids ...types.UID) {
+	for _, uid := range uids {
 		delete(a.last, uid)
 		a.paths.forget(uid)
 		a.probes.forget(uid)
+		a.evictor.forget(uid)
 		a.admitter.handleEnd(a.now(), uid)
 	}
 }
@@ -177,12 +186,10 @@ func (a *Agent) forgetGone() {
 // handleEnd forgets a pod that is gone.
 func (a *Agent) handleEnd(ctx context.Context, p *passResult) {
 	uid := p.pass.Ref.UID
-	delete(a.last, uid)
-	a.probes.forget(uid)
 	a.notify(ctx, &Event{Kind: Ended, Pod: p.pass.Ref})
 	if i := slices.Index(a.reconciler.ledger.Order, a.reconciler.ownerOf(uid)); i >= 0 {
 		a.settings.Sources[i].Ended(p.pass.Ref)
 	}
 	a.reconciler.forget(a.now(), uid)
-	a.admitter.handleEnd(a.now(), uid)
+	a.forget(uid)
 }
