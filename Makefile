@@ -42,7 +42,8 @@ TOOL := $(GO) run -trimpath -tags $(TAGS)
 # The limit stops a test that hangs. It is far above what a slow or busy machine needs. `make test` sets VET=-vet=off: all
 # other targets, and the linter, run go vet.
 VET ?=
-TEST = $(GO) test -timeout 3h $(VET)
+# With another umask, directories of the tests could be written by others, and podctl refuses to use them.
+TEST = sh -c 'umask 022 && exec "$$@"' sh $(GO) test -timeout 3h $(VET)
 
 # quiet prints what the next command does and how long it may take, and the command's output only if it fails.
 quiet = @sh hack/quiet.sh "$(1)"

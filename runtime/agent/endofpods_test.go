@@ -236,7 +236,8 @@ func TestReadinessAtTheEnd(t *testing.T) {
 	l.until("a stop has failed", func() bool { return stops.Load() > before })
 	free.Store(true)
 	l.untilStates(a, "it has ended", map[types.UID]string{"uid-1": "Failed 143 reclaimed"})
-	if now := count("ok"); now != ready {
+	// The runtime can still run the last probe of the first agent.
+	if now := count("ok"); now > ready+1 {
 		t.Errorf("a new agent ran %d readiness probes", now-ready)
 	}
 	stop()

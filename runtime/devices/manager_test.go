@@ -92,7 +92,10 @@ func (m *machine) plug(p *devicestest.Plugin, devices ...*pluginapi.Device) *dev
 	if err := p.Start(m.t.Context(), m.socket, devices...); err != nil {
 		m.t.Fatal(err)
 	}
-	m.t.Cleanup(p.Stop)
+	m.t.Cleanup(func() {
+		m.stop() // The manager must not write that the plugin has gone, into a directory that is being removed.
+		p.Stop()
+	})
 	<-m.changed
 	return p
 }
