@@ -211,7 +211,7 @@ func TestStartsAreRecorded(t *testing.T) {
 	// Another definition resets the delay.
 	x := l.plan(model.PodRef{}, strings.Replace(onePod(), "i:1", "i:2", 1)).execution(Options{})
 	other, _ := podspec.FindContainer(x.desired.Pod, "a")
-	x.checkpoint.noteTry(other)
+	x.start.noteTry(other)
 	if b := x.checkpoint.checkpoint.Backoffs["a"]; b.Duration != model.BackoffInitial {
 		t.Errorf("restart delay of an edited container %+v", b)
 	}

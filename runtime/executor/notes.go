@@ -9,8 +9,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podctl/podctl/podspec"
-	"github.com/podctl/podctl/podspec/digest"
-	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -18,37 +16,11 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
-// noteTry records the restart delay after this start, even if the start fails (kubelet: doBackOff).
-func (x *checkpointer) noteTry(ref podspec.ContainerRef) {
+// note records the result of a step.
+func (x *checkpointer) note(change func(*state.Checkpoint)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	observed := x.snapshot.Observed(x.plan.Pod, nil)
-	// The delay counts from this exit.
-	exited := observed.Newest(func(c *model.Container) bool { return c.Name == ref.Name && c.State == model.Exited })
-	if exited == nil {
-		return
-	}
-	if x.checkpoint.Backoffs == nil {
-		x.checkpoint.Backoffs = map[string]model.Backoff{}
-	}
-	key := spechash.Container(x.desired, ref.Container)
-	b := x.checkpoint.Backoffs[ref.Name]
-	if digest.Compare(b.Key, key) == digest.Different {
-		b = model.Backoff{}
-	}
-	b = b.Advance(exited.FinishedAt, x.now())
-	b.Key = key
-	x.checkpoint.Backoffs[ref.Name] = b
-}
-
-// noteStart records that a container was started.
-func (x *checkpointer) noteStart(ref podspec.ContainerRef, id string) {
-	x.outputs.setStarted(ref.Name, id)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.checkpoint.MarkCreated(ref.Name)
-	delete(x.checkpoint.StartErrors, ref.Name)
-	delete(x.checkpoint.PendingRestarts, ref.Name)
+	change(x.checkpoint)
 }
 
 func (x *checkpointer) noteFailure(container string, err error) {
@@ -195,30 +167,4 @@ func resourcesOf(before *v1.Pod, ref podspec.ContainerRef) v1.ResourceRequiremen
 // updatesPod reports whether a plan changes the pod's own resources.
 func updatesPod(p *plan.Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.Kind == plan.UpdatePod })
-}
-
-// noteCgroup records what the cgroup of the pod has.
-func (x *checkpointer) noteCgroup() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.checkpoint.Actuated != nil {
-		x.checkpoint.Actuated.Cgroup = new(podspec.Totals(x.desired.Pod))
-	}
-}
-
-// markSandboxCreated records that the sandbox was created.
-func (x *checkpointer) markSandboxCreated() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.checkpoint.MarkCreated(state.ThePod)
-}
-
-// noteUpdate records the new resources of a running container.
-func (x *checkpointer) noteUpdate(ref podspec.ContainerRef) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.checkpoint.Actuated.Containers == nil {
-		x.checkpoint.Actuated.Containers = map[string]v1.ResourceRequirements{}
-	}
-	x.checkpoint.Actuated.Containers[ref.Name] = ref.Resources
 }

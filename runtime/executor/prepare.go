@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
 	"github.com/podctl/podctl/runtime/snapshot"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // preparer creates the prerequisites of containers: the cgroup, volumes, images and the sandbox.
@@ -41,7 +42,11 @@ func (x *preparer) applyCgroup() error {
 		err = x.pod.CgroupMark().Clear()
 	}
 	if err == nil {
-		x.checkpoint.noteCgroup()
+		x.checkpoint.note(func(c *state.Checkpoint) {
+			if c.Actuated != nil {
+				c.Actuated.Cgroup = new(podspec.Totals(x.desired.Pod))
+			}
+		})
 	}
 	return model.WithReason(model.FailedCreatePodContainer, err)
 }
@@ -167,6 +172,6 @@ func (x *preparer) runSandbox(ctx context.Context, s *plan.Step) (string, error)
 	observed := snapshot.ObservedSandbox(status.GetStatus())
 	observed.ID = reply.GetPodSandboxId()
 	x.outputs.setSandbox(sandboxOutput{Sandbox: observed, config: config})
-	x.checkpoint.markSandboxCreated()
+	x.checkpoint.note(func(c *state.Checkpoint) { c.MarkCreated(state.ThePod) })
 	return strings.Join(observed.IPs, ","), nil
 }

@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/podspec/digest"
+	"github.com/podctl/podctl/podspec/spechash"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // starter creates, starts, checks and updates containers.
@@ -29,7 +33,7 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 	if err != nil {
 		return "", err
 	}
-	x.checkpoint.noteTry(ref)
+	x.noteTry(ref)
 	hook := &hookMark{hooks: x.pod.Hooks(), wanted: s.PostStart != ""}
 	defer func() {
 		if endErr := hook.end(); endErr != nil {
@@ -42,7 +46,12 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 		x.checkpoint.noteFailure(ref.Name, err)
 		return "", err
 	}
-	x.checkpoint.noteStart(ref, id)
+	x.outputs.setStarted(ref.Name, id)
+	x.checkpoint.note(func(c *state.Checkpoint) {
+		c.MarkCreated(ref.Name)
+		delete(c.StartErrors, ref.Name)
+		delete(c.PendingRestarts, ref.Name)
+	})
 	if s.PostStart == "" {
 		return "", nil
 	}
@@ -52,6 +61,29 @@ func (x *starter) startContainer(ctx context.Context, s *plan.Step) (string, err
 		x.checkpoint.noteFailure(ref.Name, err)
 	}
 	return "", err
+}
+
+// noteTry records the restart delay after this start, even if the start fails (kubelet: doBackOff).
+func (x *starter) noteTry(ref podspec.ContainerRef) {
+	observed := x.snapshot.Observed(x.plan.Pod, nil)
+	// The delay counts from this exit.
+	exited := observed.Newest(func(c *model.Container) bool { return c.Name == ref.Name && c.State == model.Exited })
+	if exited == nil {
+		return
+	}
+	key := spechash.Container(x.desired, ref.Container)
+	x.checkpoint.note(func(c *state.Checkpoint) {
+		if c.Backoffs == nil {
+			c.Backoffs = map[string]model.Backoff{}
+		}
+		b := c.Backoffs[ref.Name]
+		if digest.Compare(b.Key, key) == digest.Different {
+			b = model.Backoff{}
+		}
+		b = b.Advance(exited.FinishedAt, x.now())
+		b.Key = key
+		c.Backoffs[ref.Name] = b
+	})
 }
 
 // createAndStart starts a container, and creates it unless that was done earlier. A container with a postStart hook is
@@ -191,7 +223,12 @@ func (x *starter) updateContainer(ctx context.Context, s *plan.Step) error {
 	if err != nil {
 		return model.WithReason(model.ResizePodInPlaceError, err)
 	}
-	x.checkpoint.noteUpdate(ref)
+	x.checkpoint.note(func(c *state.Checkpoint) {
+		if c.Actuated.Containers == nil {
+			c.Actuated.Containers = map[string]v1.ResourceRequirements{}
+		}
+		c.Actuated.Containers[ref.Name] = ref.Resources
+	})
 	return nil
 }
 
@@ -217,18 +254,14 @@ func (x *starter) allocateDevices(ctx context.Context, s *plan.Step) error {
 	}
 	err = model.WithReason(model.UnexpectedAdmissionError, err)
 	if s.OnFailure == plan.Reject {
-		noteRejection(x.checkpoint, model.AllocateFailed(x.report.redactor.Text(err.Error())))
+		text := model.AllocateFailed(x.report.redactor.Text(err.Error()))
+		x.checkpoint.note(func(c *state.Checkpoint) {
+			c.Rejection = &model.Rejection{Reason: model.UnexpectedAdmissionError, Message: text, At: x.now()}
+		})
 	} else {
 		x.checkpoint.noteFailure(s.Container, err)
 	}
 	return err
-}
-
-// noteRejection records that the pod is rejected because of its devices.
-func noteRejection(x *checkpointer, message string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.checkpoint.Rejection = &model.Rejection{Reason: model.UnexpectedAdmissionError, Message: message, At: x.now()}
 }
 
 // devices prepares the devices of a container for its start; nil if it has none.
