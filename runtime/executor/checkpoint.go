@@ -56,13 +56,13 @@ func (x *checkpointer) begin() error {
 	in := applied.Input(x.plan.Pod, x.desired, plan.Options{})
 	in.Cluster = x.cluster
 	x.status = podstatus.Of(in.State())
-	if !x.completes() {
-		return nil
+	if done := x.completion(); done != nil {
+		// A finished pod uses no resources of the node, even while its sandbox is being stopped. A pod that is admitted
+		// in the meantime must not be rejected because of it.
+		x.checkpoint.Completion = done
+		return x.write()
 	}
-	// A finished pod uses no resources of the node, even while its sandbox is being stopped. A pod that is admitted in
-	// the meantime must not be rejected because of it.
-	x.noteCompletion()
-	return x.write()
+	return nil
 }
 
 // beginDeletion marks a pod as being deleted. A full disk does not prevent the deletion, which frees disk space.
@@ -231,11 +231,11 @@ func (x *checkpointer) remember(r *results) error {
 	if x.plan.Unapplied() {
 		return nil
 	}
-	held, turned := x.noteHolds(), x.noteConditions()
-	if len(x.plan.Steps) == 0 && !held && !turned && !x.resized && !x.completes() {
+	held, turned, done := x.noteHolds(), x.noteConditions(), x.completion()
+	if len(x.plan.Steps) == 0 && !held && !turned && !x.resized && done == nil {
 		return nil
 	}
-	x.noteCompletion()
+	x.checkpoint.Completion = cmp.Or(done, x.checkpoint.Completion)
 	resizer{x}.noteResizedPod(r)
 	x.noteLastRun(r)
 	if end := x.plan.End; end != nil {

@@ -70,46 +70,28 @@ func (x *checkpointer) noteConditions() (changed bool) {
 	return changed
 }
 
-// completes reports whether there is an end to record: that of the pod, or of a container of a finished pod.
-func (x *checkpointer) completes() bool {
-	if x.terminalPhase() == "" {
-		return false
-	}
-	done := x.checkpoint.Completion
-	return done == nil || len(x.ends()) > len(done.Containers)
-}
-
-// ends returns how the containers of a finished pod ended, from the record and from this pass.
-func (x *checkpointer) ends() map[string]model.ContainerEnd {
-	ends := podstatus.Ends(&x.status)
-	if done := x.checkpoint.Completion; done != nil {
-		maps.Copy(ends, done.Containers)
-	}
-	return ends
-}
-
-// terminalPhase returns the phase of a finished pod. It is empty for a rejected pod, which has not started, and for an
-// evicted pod that is still being stopped.
-func (x *checkpointer) terminalPhase() v1.PodPhase {
+// completion returns how the pod finished and how its containers ended, from the record and from this pass; nil if
+// nothing is new. With it, the pod neither runs again nor changes its status if the runtime loses its records. A
+// rejected pod has not started, and an evicted pod may still have to be stopped.
+func (x *checkpointer) completion() *model.Completion {
+	before := x.checkpoint.Completion
 	stops := x.checkpoint.Eviction != nil && x.plan.KillPod
-	if model.IsOver(&x.status) && x.checkpoint.Rejection == nil && !stops {
-		return x.status.Phase
+	if !model.IsOver(&x.status) || x.checkpoint.Rejection != nil || stops {
+		return nil
 	}
-	return ""
-}
-
-// noteCompletion records that the pod finished, and how its containers ended. If the runtime loses its records, the pod
-// neither runs again nor changes its status.
-func (x *checkpointer) noteCompletion() {
-	if !x.completes() {
-		return
+	ends := podstatus.Ends(&x.status)
+	if before == nil {
+		return &model.Completion{
+			Phase: x.status.Phase, At: x.now(), DesiredDigest: x.desired.Digest(), Containers: ends,
+		}
 	}
-	done := model.Completion{Phase: x.terminalPhase(), At: x.now(), DesiredDigest: x.desired.Digest()}
-	if before := x.checkpoint.Completion; before != nil {
-		done = *before
+	maps.Copy(ends, before.Containers)
+	if len(ends) == len(before.Containers) {
+		return nil
 	}
-	done.Containers = x.ends()
-	x.checkpoint.Completion = &done
+	done := *before
+	done.Containers = ends
+	return &done
 }
 
 // noteInFlight records the resources of the containers and sandbox that are about to be created. Without them, a
