@@ -290,7 +290,7 @@ func (x *checkpointer) noteLastRun(r *results) {
 			last.Stopped = append(last.Stopped, s.GetId())
 		}
 	}
-	last.Reset, last.AfterReset = x.resetContainers(r, before, started)
+	last.Reset, last.AfterReset = resetContainers(x.plan, r, before, started)
 	if last.Sandbox != before.Sandbox {
 		last.AfterReset = nil
 	}
@@ -303,12 +303,12 @@ func (x *checkpointer) noteLastRun(r *results) {
 // resetContainers returns the containers whose records a restart of all containers removed, in this pass or an earlier
 // one. The result reset lists those that were not started afterwards, and since those that were started in the same
 // sandbox. Only these lists show that they ran before.
-func (x *checkpointer) resetContainers(
-	r *results, before *model.LastRun, started map[string]string,
+func resetContainers(
+	p *plan.Plan, r *results, before *model.LastRun, started map[string]string,
 ) (reset, since []string) {
 	all := slices.Clone(before.Reset)
-	for i := range x.plan.Steps {
-		if s := &x.plan.Steps[i]; s.RestartsAll && !r.undone(s) {
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.RestartsAll && !r.undone(s) {
 			all = append(all, s.Container)
 		}
 	}

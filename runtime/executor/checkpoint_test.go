@@ -391,15 +391,15 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 // TestResetContainers checks that containers reset by a restart of all containers are recorded until they start, also
 // over several passes.
 func TestResetContainers(t *testing.T) {
-	x := &checkpointer{subject: &subject{plan: &plan.Plan{Steps: []plan.Step{
+	p := &plan.Plan{Steps: []plan.Step{
 		{ID: "1", Kind: plan.RemoveContainer, Container: "a", RestartsAll: true},
 		{ID: "2", Kind: plan.RemoveContainer, Container: "b", RestartsAll: true},
 		{ID: "3", Kind: plan.RemoveContainer, Container: "c", Reason: model.Superseded},
 		{ID: "4", Kind: plan.RemoveContainer, Container: "d", RestartsAll: true},
-	}}}}
+	}}
 	before := &model.LastRun{Reset: []string{"e", "b", "f"}, AfterReset: []string{"b", "g"}}
-	failed := &results{failed: []StepError{{Step: &x.plan.Steps[3]}}}
-	reset, since := x.resetContainers(failed, before, map[string]string{"a": "id", "c": "id", "f": "id"})
+	failed := &results{failed: []StepError{{Step: &p.Steps[3]}}}
+	reset, since := resetContainers(p, failed, before, map[string]string{"a": "id", "c": "id", "f": "id"})
 	if !slices.Equal(reset, []string{"b", "e"}) || !slices.Equal(since, []string{"a", "f", "g"}) {
 		t.Errorf("reset %v, started since %v", reset, since)
 	}
