@@ -101,7 +101,7 @@ func (x *checkpointer) beginSync() error {
 		x.notePendingRestarts()
 	}
 	pending := c.PendingResize
-	resizer{x}.begin(before)
+	x.beginResize(before)
 	adopted, judged := !maps.Equal(c.Adopted, x.plan.Adopted), c.Rejection != x.plan.Rejection
 	judged = judged || !equality.Semantic.DeepEqual(pending, c.PendingResize)
 	c.Adopted, c.Rejection = x.plan.Adopted, x.plan.Rejection
@@ -236,7 +236,7 @@ func (x *checkpointer) remember(r *results) error {
 		return nil
 	}
 	x.checkpoint.Completion = cmp.Or(done, x.checkpoint.Completion)
-	resizer{x}.noteResizedPod(r)
+	x.noteResizedPod(r)
 	x.noteLastRun(r)
 	if end := x.plan.End; end != nil {
 		x.checkpoint.End = &model.End{Deletion: end.Deletion, Done: end.Done && r.complete()}

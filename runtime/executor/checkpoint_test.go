@@ -486,11 +486,11 @@ func TestResourcesOfPodsAreRecordedLast(t *testing.T) {
 	x.desired.Pod.Spec.Resources = wanted
 	x.plan.Steps = []plan.Step{{ID: "pod", Kind: plan.UpdatePod}, {ID: "a", Kind: plan.UpdateContainer}}
 	x.checkpoint.noteInFlight(nil)
-	resizer{x.checkpoint}.noteResizedPod(&results{skipped: []*plan.Step{&x.plan.Steps[1]}})
+	x.checkpoint.noteResizedPod(&results{skipped: []*plan.Step{&x.plan.Steps[1]}})
 	if x.checkpoint.checkpoint.Actuated.Pod != nil {
 		t.Error("the pod's resources are recorded although a resize of a container failed")
 	}
-	resizer{x.checkpoint}.noteResizedPod(&results{})
+	x.checkpoint.noteResizedPod(&results{})
 	if x.checkpoint.checkpoint.Actuated.Pod != wanted {
 		t.Error("the resize of the pod is not recorded")
 	}

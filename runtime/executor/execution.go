@@ -265,7 +265,7 @@ func (x *execution) end(ctx context.Context) (*Outcome, error) {
 	r := &x.schedule.results
 	outcome := &Outcome{Plan: x.plan, Failed: slices.Concat(r.failed, r.refused), Skipped: r.skipped}
 	if x.opts.Debug == nil {
-		resizer{x.checkpoint}.end(r)
+		x.checkpoint.endResize(r)
 	}
 	written := make(chan struct{})
 	go func() {

@@ -162,7 +162,7 @@ func recordFailure(r *events.Recorder, ev *Event) {
 	s := ev.Step
 	recordDecision(r, ev, kubeletText(step.Err))
 	if resizes(s) && inCluster(r) {
-		return // resizer records it.
+		return // failResize records it.
 	}
 	switch s.Kind { //nolint:exhaustive // the others are recorded like those of containers
 	case plan.RunSandbox:
@@ -236,7 +236,7 @@ func recordPlan(r *events.Recorder, at time.Time, p *plan.Plan) {
 	}
 	for i := range p.Holds {
 		switch h := &p.Holds[i]; {
-		case h.Resize != nil, h.Preempts != nil: // resizer records a resize, and the preempted pods have events.
+		case h.Resize != nil, h.Preempts != nil: // beginResize records a resize, and the preempted pods have events.
 			continue
 		case h.Admission:
 			r.WarningOnce(at, rejectedAt(p), string(h.Reason), "", statusText(h))

@@ -18,12 +18,9 @@ import (
 	"github.com/podctl/podctl/runtime/podstatus"
 )
 
-// resizer records the resizes of a pod of the API server in its checkpoint.
-type resizer struct{ *checkpointer }
-
-// begin records the resize of a pod of the API server that waits or begins with this pass, with the events of a
+// beginResize records the resize of a pod of the API server that waits or begins with this pass, with the events of a
 // kubelet. before is the version that was applied before; nil if there is none.
-func (x resizer) begin(before *v1.Pod) {
+func (x *checkpointer) beginResize(before *v1.Pod) {
 	c, pending := x.checkpoint, x.plan.PendingResize
 	if pending != nil && (c.PendingResize == nil || c.PendingResize.Generation != pending.Generation) {
 		x.report.record("ResizeDeferred", "", statusText(resizeHold(x.plan)))
@@ -33,7 +30,7 @@ func (x resizer) begin(before *v1.Pod) {
 		return
 	}
 	c.Resizing = &model.Resizing{Generation: x.desired.Pod.Generation}
-	x.record("ResizeStarted", "Pod resize started")
+	x.recordResize("ResizeStarted", "Pod resize started")
 }
 
 // resizeHold returns the hold of a resize that waits. The plan has one if it has a PendingResize and was not made from
@@ -43,8 +40,8 @@ func resizeHold(p *plan.Plan) *plan.Hold {
 	return &p.Holds[i]
 }
 
-// record records a normal event about the resize that is recorded in the checkpoint.
-func (x resizer) record(reason, what string) {
+// recordResize records a normal event about the resize that is recorded in the checkpoint.
+func (x *checkpointer) recordResize(reason, what string) {
 	text := model.ResizeText(what, &x.desired.Pod.Spec, x.checkpoint.Resizing.Generation, "")
 	x.report.recordBy(func(r *events.Recorder) bool {
 		r.Normal(x.now(), reason, "", text)
@@ -52,9 +49,9 @@ func (x resizer) record(reason, what string) {
 	})
 }
 
-// end records that a resize of a pod of the API server has ended or failed, with the events of a kubelet (kubelet:
-// SyncPod). It runs before the events of the pass are written.
-func (x resizer) end(r *results) {
+// endResize records that a resize of a pod of the API server has ended or failed, with the events of a kubelet
+// (kubelet: SyncPod). It runs before the events of the pass are written.
+func (x *checkpointer) endResize(r *results) {
 	c := x.checkpoint
 	if x.desired == nil || !x.desired.FromCluster() || x.plan.Unapplied() || x.plan.Eviction != nil {
 		return
@@ -64,19 +61,19 @@ func (x resizer) end(r *results) {
 	now.Checkpoint = c
 	switch resizing := podstatus.Resizing(now.Input(x.plan.Pod, x.desired, plan.Options{}).State()); {
 	case !resizing && c.Resizing != nil:
-		x.record("ResizeCompleted", "Pod resize completed")
+		x.recordResize("ResizeCompleted", "Pod resize completed")
 		c.Resizing, x.resized = nil, true
 	case resizing && c.Resizing == nil:
 		c.Resizing, x.resized = &model.Resizing{Generation: x.desired.Pod.Generation}, true
-		x.fail(r.failed)
+		x.failResize(r.failed)
 	case resizing:
-		x.fail(r.failed)
+		x.failResize(r.failed)
 	}
 }
 
 // noteResizedPod records the pod's own resources once all changes that depend on them are done: of the pod, and of the
 // containers that change in place or are replaced. Until then the resize is pending.
-func (x resizer) noteResizedPod(r *results) {
+func (x *checkpointer) noteResizedPod(r *results) {
 	for i := range x.plan.Steps {
 		s := &x.plan.Steps[i]
 		if (resizes(s) || s.Kind == plan.StopContainer) && r.undone(s) {
@@ -88,8 +85,8 @@ func (x resizer) noteResizedPod(r *results) {
 	}
 }
 
-// fail records why a resize has failed.
-func (x resizer) fail(failed []StepError) {
+// failResize records why a resize has failed.
+func (x *checkpointer) failResize(failed []StepError) {
 	i := slices.IndexFunc(failed, func(f StepError) bool { return resizes(f.Step) })
 	if i < 0 {
 		return
