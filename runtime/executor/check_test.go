@@ -48,7 +48,7 @@ func TestProofsThatFail(t *testing.T) {
 		if model.ReasonOf(err, "") != c.reason || !strings.Contains(err.Error(), word) {
 			t.Errorf("%q: %v", word, err)
 		}
-		if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != c.reason ||
+		if e := x.checkpoint.record.StartErrors["a"]; e.Reason != c.reason ||
 			!strings.HasPrefix(e.Message, c.status) || (c.status == "" && !strings.Contains(e.Message, word)) {
 			t.Errorf("%q: recorded %+v", word, e)
 		}

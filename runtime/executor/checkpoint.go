@@ -30,8 +30,9 @@ type checkpointer struct {
 	// status is the status of the pod as this pass observed it.
 	status v1.PodStatus
 
-	mu         sync.Mutex
-	checkpoint *state.Checkpoint
+	mu sync.Mutex
+	// record is the checkpoint as the pass changes it.
+	record *state.Checkpoint
 	// closed is set once all steps have ended.
 	closed bool
 	// written is set once the pass has changed the stored checkpoint. resized is set if the record of a resize has
@@ -52,14 +53,14 @@ func (x *checkpointer) begin() error {
 		return err
 	}
 	applied := *x.snapshot
-	applied.Checkpoint = x.checkpoint
+	applied.Checkpoint = x.record
 	in := applied.Input(x.plan.Pod, x.desired, plan.Options{})
 	in.Cluster = x.cluster
 	x.status = podstatus.Of(in.State())
 	if done := x.completion(); done != nil {
 		// A finished pod uses no resources of the node, even while its sandbox is being stopped. A pod that is admitted
 		// in the meantime must not be rejected because of it.
-		x.checkpoint.Completion = done
+		x.record.Completion = done
 		return x.write()
 	}
 	return nil
@@ -67,7 +68,7 @@ func (x *checkpointer) begin() error {
 
 // beginDeletion marks a pod as being deleted. A full disk does not prevent the deletion, which frees disk space.
 func (x *checkpointer) beginDeletion() {
-	c := x.checkpoint
+	c := x.record
 	if len(x.plan.Steps) == 0 || c.Applied == nil {
 		return
 	}
@@ -80,7 +81,7 @@ func (x *checkpointer) beginDeletion() {
 // beginSync records the manifest that is about to be applied, so that the pod can be deleted properly even after a
 // crash.
 func (x *checkpointer) beginSync() error {
-	c := x.checkpoint
+	c := x.record
 	evicted := c.Eviction != x.plan.Eviction
 	if c.Eviction != nil && x.plan.Eviction == nil {
 		// An evicted pod starts again.
@@ -111,7 +112,7 @@ func (x *checkpointer) beginSync() error {
 		address, set := x.client.Endpoint.Address, setOf(c.Applied, x.desired)
 		moved := c.Source != x.desired.Source || c.Applied.Owner != x.desired.Owner || c.Applied.Set != set
 		if updateSecrets(c.Applied, x.desired) || starts || adopted || judged || evicted || ends || moved ||
-			moves(x.checkpoint, address, x.snapshot) {
+			moves(c, address, x.snapshot) {
 			c.Endpoint, c.Source = address, x.desired.Source
 			c.Applied.Owner, c.Applied.Set = x.desired.Owner, set
 			// Written even without a change: this shows that there is disk space for the results of the pass.
@@ -157,7 +158,7 @@ func updateSecrets(applied, desired *podspec.Desired) bool {
 // firstStart returns when a pod without a record started: with its oldest sandbox if there is one, as for a pod that a
 // kubelet left or whose checkpoint was lost; otherwise now.
 func (x *checkpointer) firstStart() time.Time {
-	first := x.checkpoint.AppliedAt
+	first := x.record.AppliedAt
 	for _, s := range x.snapshot.Sandboxes {
 		if created := time.Unix(0, s.GetCreatedAt()); s.GetCreatedAt() > 0 && created.Before(first) {
 			first = created
@@ -175,7 +176,7 @@ func moves(c *state.Checkpoint, endpoint string, s *snapshot.Pod) bool {
 // pass is interrupted, such an exit must not count as the end of the container's work.
 func (x *checkpointer) notePendingRestarts() {
 	pending := x.plan.PendingRestarts()
-	if before := x.checkpoint.PendingRestarts; len(before) > 0 {
+	if before := x.record.PendingRestarts; len(before) > 0 {
 		observed := x.snapshot.Observed(x.plan.Pod, x.desired)
 		for name, id := range before {
 			if _, noted := pending[name]; !noted && observed.AwaitsRestart(name) {
@@ -183,12 +184,12 @@ func (x *checkpointer) notePendingRestarts() {
 			}
 		}
 	}
-	x.checkpoint.PendingRestarts = pending
+	x.record.PendingRestarts = pending
 }
 
 func (x *checkpointer) write() error {
 	x.written = true
-	if err := x.pod.Checkpoint().Write(x.checkpoint); err != nil {
+	if err := x.pod.Checkpoint().Write(x.record); err != nil {
 		return fmt.Errorf("pod %s: %w", x.plan.Pod, err)
 	}
 	return nil
@@ -201,11 +202,11 @@ func (x *checkpointer) take(change probe.Change) (taken bool, err error) {
 	if x.closed {
 		return false, nil
 	}
-	next := x.checkpoint.Clone()
+	next := x.record.Clone()
 	if !x.report.recordBy(func(rec *events.Recorder) bool { return change(next, rec) }) {
 		return true, nil
 	}
-	x.checkpoint = next
+	x.record = next
 	return true, x.write()
 }
 
@@ -235,11 +236,11 @@ func (x *checkpointer) remember(r *results) error {
 	if len(x.plan.Steps) == 0 && !held && !turned && !x.resized && done == nil {
 		return nil
 	}
-	x.checkpoint.Completion = cmp.Or(done, x.checkpoint.Completion)
+	x.record.Completion = cmp.Or(done, x.record.Completion)
 	x.noteResizedPod(r)
 	x.noteLastRun(r)
 	if end := x.plan.End; end != nil {
-		x.checkpoint.End = &model.End{Deletion: end.Deletion, Done: end.Done && r.complete()}
+		x.record.End = &model.End{Deletion: end.Deletion, Done: end.Done && r.complete()}
 	}
 	return x.write()
 }
@@ -251,7 +252,7 @@ func (x *checkpointer) recordEviction(r *results) error {
 	case x.plan.KillPod:
 		x.noteLastRun(r)
 	case changed && r.complete():
-		x.checkpoint.EndEviction()
+		x.record.EndEviction()
 	}
 	if !turned && !changed {
 		return nil
@@ -263,7 +264,7 @@ func (x *checkpointer) recordEviction(r *results) error {
 // stopped it.
 func (x *checkpointer) noteLastRun(r *results) {
 	started := x.outputs.allStarted()
-	sandbox, before := x.outputs.sandbox(), cmp.Or(x.checkpoint.LastRun, &model.LastRun{})
+	sandbox, before := x.outputs.sandbox(), cmp.Or(x.record.LastRun, &model.LastRun{})
 	last := &model.LastRun{Sandbox: sandbox.ID, IPs: sandbox.IPs, Containers: map[string]string{}}
 	if len(last.IPs) == 0 {
 		last.IPs = before.IPs
@@ -297,7 +298,7 @@ func (x *checkpointer) noteLastRun(r *results) {
 	if stopped[last.Sandbox] {
 		last.Sandbox, last.Containers, last.Reset, last.AfterReset = "", nil, nil, nil
 	}
-	x.checkpoint.LastRun = last
+	x.record.LastRun = last
 }
 
 // resetContainers returns the containers whose records a restart of all containers removed, in this pass or an earlier

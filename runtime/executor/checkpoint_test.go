@@ -72,7 +72,7 @@ func TestPodMovesToAnotherRuntime(t *testing.T) {
 	for elsewhere, here := range map[bool]string{true: "another", false: l.client.Endpoint.Address} {
 		p := l.plan(ref, onePod())
 		x := p.execution(Options{}).checkpoint
-		x.checkpoint.Endpoint = "another"
+		x.record.Endpoint = "another"
 		x.plan.Steps = nil
 		if !elsewhere {
 			x.snapshot.Sandboxes, x.snapshot.Containers = nil, nil
@@ -80,8 +80,8 @@ func TestPodMovesToAnotherRuntime(t *testing.T) {
 		if err := x.begin(); err != nil {
 			t.Fatal(err)
 		}
-		if x.checkpoint.Endpoint != here || x.checkpoint.Generation != 1 {
-			t.Errorf("records in this runtime %t: endpoint %s, generation %d", elsewhere, x.checkpoint.Endpoint, x.checkpoint.Generation)
+		if x.record.Endpoint != here || x.record.Generation != 1 {
+			t.Errorf("records in this runtime %t: endpoint %s, generation %d", elsewhere, x.record.Endpoint, x.record.Generation)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestStartsAreRecorded(t *testing.T) {
 	x := l.plan(model.PodRef{}, strings.Replace(onePod(), "i:1", "i:2", 1)).execution(Options{})
 	other, _ := podspec.FindContainer(x.desired.Pod, "a")
 	x.start.noteTry(other)
-	if b := x.checkpoint.checkpoint.Backoffs["a"]; b.Duration != model.BackoffInitial {
+	if b := x.checkpoint.record.Backoffs["a"]; b.Duration != model.BackoffInitial {
 		t.Errorf("restart delay of an edited container %+v", b)
 	}
 }
@@ -224,7 +224,7 @@ func TestRecordedFailuresContainNoSecrets(t *testing.T) {
 		"---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {p: correct horse}\n"
 	x := l.plan(model.PodRef{}, text).execution(Options{})
 	x.checkpoint.noteFailure("a", model.WithReason("X", errors.New("failed with correct horse")))
-	if e := x.checkpoint.checkpoint.StartErrors["a"]; e.Reason != "X" || strings.Contains(e.Message, "correct horse") ||
+	if e := x.checkpoint.record.StartErrors["a"]; e.Reason != "X" || strings.Contains(e.Message, "correct horse") ||
 		!strings.Contains(e.Message, "failed with") {
 		t.Errorf("recorded: %+v", e)
 	}
@@ -242,7 +242,7 @@ func TestHoldsAreRecordedOnce(t *testing.T) {
 	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() {
 		t.Error("noteHolds must report a change only for a new hold")
 	}
-	if errs := x.checkpoint.checkpoint.StartErrors; len(errs) != 1 || errs["a"].Reason != model.ErrImageNeverPull {
+	if errs := x.checkpoint.record.StartErrors; len(errs) != 1 || errs["a"].Reason != model.ErrImageNeverPull {
 		t.Errorf("recorded: %+v", errs)
 	}
 	x.plan.Holds[0].Message = "another"
@@ -250,8 +250,8 @@ func TestHoldsAreRecordedOnce(t *testing.T) {
 		t.Error("noteHolds does not report a new message as a change")
 	}
 	x.plan.Holds[0].Status = "as a kubelet says it"
-	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() || x.checkpoint.checkpoint.StartErrors["a"].Message != "as a kubelet says it" {
-		t.Errorf("recorded: %+v", x.checkpoint.checkpoint.StartErrors)
+	if !x.checkpoint.noteHolds() || x.checkpoint.noteHolds() || x.checkpoint.record.StartErrors["a"].Message != "as a kubelet says it" {
+		t.Errorf("recorded: %+v", x.checkpoint.record.StartErrors)
 	}
 }
 
@@ -370,19 +370,19 @@ func TestLastRunOfStepsThatFailed(t *testing.T) {
 		},
 		"all was stopped": {results{}, model.LastRun{IPs: ips, Stopped: []string{p.plan.SandboxID}}},
 	} {
-		x.checkpoint.checkpoint.LastRun = nil
+		x.checkpoint.record.LastRun = nil
 		x.checkpoint.noteLastRun(&c.results)
-		if diff := cmp.Diff(&c.want, x.checkpoint.checkpoint.LastRun); diff != "" {
+		if diff := cmp.Diff(&c.want, x.checkpoint.record.LastRun); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
 	// A sandbox that an earlier pass stopped stays recorded as stopped.
 	stopped := []string{"gone", p.plan.SandboxID}
-	x.checkpoint.checkpoint.LastRun = &model.LastRun{IPs: []string{"10.0.0.9"}, Stopped: stopped}
+	x.checkpoint.record.LastRun = &model.LastRun{IPs: []string{"10.0.0.9"}, Stopped: stopped}
 	x.plan.Steps = nil
 	x.checkpoint.outputs.setSandbox(sandboxOutput{})
 	x.checkpoint.noteLastRun(&results{})
-	if got := x.checkpoint.checkpoint.LastRun; !slices.Equal(got.Stopped, []string{p.plan.SandboxID}) ||
+	if got := x.checkpoint.record.LastRun; !slices.Equal(got.Stopped, []string{p.plan.SandboxID}) ||
 		!slices.Equal(got.IPs, []string{"10.0.0.9"}) {
 		t.Errorf("after another pass: %+v", got)
 	}
@@ -421,7 +421,7 @@ func TestPendingRestartsAreRecorded(t *testing.T) {
 	x := l.plan(model.PodRef{}, other).execution(Options{})
 	x.plan.Steps = nil
 	x.checkpoint.notePendingRestarts()
-	if pending := x.checkpoint.checkpoint.PendingRestarts; pending["a"] != id {
+	if pending := x.checkpoint.record.PendingRestarts; pending["a"] != id {
 		t.Errorf("pending restarts after a pass without that step: %v", pending)
 	}
 	l.apply(other)
@@ -473,7 +473,7 @@ func TestResourcesOfAdoptedPods(t *testing.T) {
 	x.desired.Pod.Spec.Resources = &v1.ResourceRequirements{}
 	x.plan.Steps = []plan.Step{{ID: "a", Kind: plan.UpdateVolume}}
 	x.checkpoint.noteInFlight(nil)
-	if x.checkpoint.checkpoint.Actuated.Pod != x.desired.Pod.Spec.Resources {
+	if x.checkpoint.record.Actuated.Pod != x.desired.Pod.Spec.Resources {
 		t.Error("the pod's own resources are not recorded")
 	}
 }
@@ -487,11 +487,11 @@ func TestResourcesOfPodsAreRecordedLast(t *testing.T) {
 	x.plan.Steps = []plan.Step{{ID: "pod", Kind: plan.UpdatePod}, {ID: "a", Kind: plan.UpdateContainer}}
 	x.checkpoint.noteInFlight(nil)
 	x.checkpoint.noteResizedPod(&results{skipped: []*plan.Step{&x.plan.Steps[1]}})
-	if x.checkpoint.checkpoint.Actuated.Pod != nil {
+	if x.checkpoint.record.Actuated.Pod != nil {
 		t.Error("the pod's resources are recorded although a resize of a container failed")
 	}
 	x.checkpoint.noteResizedPod(&results{})
-	if x.checkpoint.checkpoint.Actuated.Pod != wanted {
+	if x.checkpoint.record.Actuated.Pod != wanted {
 		t.Error("the resize of the pod is not recorded")
 	}
 }

@@ -151,7 +151,7 @@ func (e *Executor) newExecution(in *plan.Input, p *plan.Plan, s *snapshot.Pod, o
 	sub.report.recorder.Pod, sub.report.recorder.Listen = cmp.Or(sub.desired, sub.applied), e.Recorded
 	recordDrift(&sub.report.recorder, p)
 	sub.schedule = newScheduler(p, sub.report)
-	sub.checkpoint = &checkpointer{subject: sub, checkpoint: s.Checkpoint.Clone()}
+	sub.checkpoint = &checkpointer{subject: sub, record: s.Checkpoint.Clone()}
 	stop := &stopper{subject: sub, hooks: &hooks{sub}, slots: make(semaphore, maxConcurrent)}
 	x := &execution{
 		subject: sub,

@@ -20,14 +20,14 @@ import (
 func (x *checkpointer) note(change func(*state.Checkpoint)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	change(x.checkpoint)
+	change(x.record)
 }
 
 func (x *checkpointer) noteFailure(container string, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.checkpoint.StartErrors == nil {
-		x.checkpoint.StartErrors = map[string]model.StartError{}
+	if x.record.StartErrors == nil {
+		x.record.StartErrors = map[string]model.StartError{}
 	}
 	failure := model.StartError{
 		Reason:  model.ReasonOf(err, model.RunContainerError),
@@ -36,11 +36,11 @@ func (x *checkpointer) noteFailure(container string, err error) {
 	}
 	if image := (*images.Error)(nil); x.opts.PullBackoff && errors.As(err, &image) {
 		credentials := x.desired.PullDigest()
-		last := model.PullFailure(x.checkpoint.StartErrors, image.Image, credentials)
+		last := model.PullFailure(x.record.StartErrors, image.Image, credentials)
 		failure = failure.Postponed(image.Image, credentials, last)
 		x.report.pullPaused(container, image.Image)
 	}
-	x.checkpoint.StartErrors[container] = failure
+	x.record.StartErrors[container] = failure
 }
 
 // noteHolds records why podctl did not try to start containers. The pod's status shows these reasons, as a kubelet's
@@ -52,7 +52,7 @@ func (x *checkpointer) noteHolds() bool {
 		if !h.Unstartable {
 			continue
 		}
-		before, text := x.checkpoint.StartErrors[h.Container], statusText(h)
+		before, text := x.record.StartErrors[h.Container], statusText(h)
 		if before.Reason != h.Reason || before.Message != text {
 			x.noteFailure(h.Container, model.WithReason(h.Reason, errors.New(text)))
 			news = true
@@ -66,7 +66,7 @@ func (x *checkpointer) noteConditions() (changed bool) {
 	if !x.opts.Watched {
 		return false
 	}
-	x.checkpoint.Conditions, changed = podstatus.Transitions(x.checkpoint.Conditions, &x.status, x.now().UTC())
+	x.record.Conditions, changed = podstatus.Transitions(x.record.Conditions, &x.status, x.now().UTC())
 	return changed
 }
 
@@ -74,9 +74,9 @@ func (x *checkpointer) noteConditions() (changed bool) {
 // nothing is new. With it, the pod neither runs again nor changes its status if the runtime loses its records. A
 // rejected pod has not started, and an evicted pod may still have to be stopped.
 func (x *checkpointer) completion() *model.Completion {
-	before := x.checkpoint.Completion
-	stops := x.checkpoint.Eviction != nil && x.plan.KillPod
-	if !model.IsOver(&x.status) || x.checkpoint.Rejection != nil || stops {
+	before := x.record.Completion
+	stops := x.record.Eviction != nil && x.plan.KillPod
+	if !model.IsOver(&x.status) || x.record.Rejection != nil || stops {
 		return nil
 	}
 	ends := podstatus.Ends(&x.status)
@@ -98,7 +98,7 @@ func (x *checkpointer) completion() *model.Completion {
 // container that was created before podctl was killed would seem to need a resize. The values count once the runtime
 // has a record of that attempt (kubelet: SetActuatedResources, when a container is created).
 func (x *checkpointer) noteInFlight(before *v1.Pod) {
-	c := x.checkpoint
+	c := x.record
 	if c.Actuated == nil {
 		c.Actuated = &model.Actuated{}
 		if !updatesPod(x.plan) {

@@ -63,7 +63,7 @@ func TestSandboxesSupplyAddresses(t *testing.T) {
 	if detail == "" || made.IPs[0] != detail || made.ID == "" || made.config.GetMetadata().GetName() != "web" {
 		t.Errorf("reported %q, stored %+v", detail, made)
 	}
-	if _, begun := x.checkpoint.checkpoint.InFlight[state.ThePod]; begun {
+	if _, begun := x.checkpoint.record.InFlight[state.ThePod]; begun {
 		t.Error("the sandbox is still recorded as in flight")
 	}
 }

@@ -21,7 +21,7 @@ import (
 // beginResize records the resize of a pod of the API server that waits or begins with this pass, with the events of a
 // kubelet. before is the version that was applied before; nil if there is none.
 func (x *checkpointer) beginResize(before *v1.Pod) {
-	c, pending := x.checkpoint, x.plan.PendingResize
+	c, pending := x.record, x.plan.PendingResize
 	if pending != nil && (c.PendingResize == nil || c.PendingResize.Generation != pending.Generation) {
 		x.report.record("ResizeDeferred", "", statusText(resizeHold(x.plan)))
 	}
@@ -42,7 +42,7 @@ func resizeHold(p *plan.Plan) *plan.Hold {
 
 // recordResize records a normal event about the resize that is recorded in the checkpoint.
 func (x *checkpointer) recordResize(reason, what string) {
-	text := model.ResizeText(what, &x.desired.Pod.Spec, x.checkpoint.Resizing.Generation, "")
+	text := model.ResizeText(what, &x.desired.Pod.Spec, x.record.Resizing.Generation, "")
 	x.report.recordBy(func(r *events.Recorder) bool {
 		r.Normal(x.now(), reason, "", text)
 		return true
@@ -52,7 +52,7 @@ func (x *checkpointer) recordResize(reason, what string) {
 // endResize records that a resize of a pod of the API server has ended or failed, with the events of a kubelet
 // (kubelet: SyncPod). It runs before the events of the pass are written.
 func (x *checkpointer) endResize(r *results) {
-	c := x.checkpoint
+	c := x.record
 	if x.desired == nil || !x.desired.FromCluster() || x.plan.Unapplied() || x.plan.Eviction != nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (x *checkpointer) noteResizedPod(r *results) {
 		}
 	}
 	if updatesPod(x.plan) {
-		x.checkpoint.Actuated.Pod = x.desired.Pod.Spec.Resources
+		x.record.Actuated.Pod = x.desired.Pod.Spec.Resources
 	}
 }
 
@@ -91,11 +91,11 @@ func (x *checkpointer) failResize(failed []StepError) {
 	if i < 0 {
 		return
 	}
-	text, generation := kubeletText(failed[i].Err), x.checkpoint.Resizing.Generation
-	if x.checkpoint.Resizing.Error == text {
+	text, generation := kubeletText(failed[i].Err), x.record.Resizing.Generation
+	if x.record.Resizing.Error == text {
 		return
 	}
-	x.checkpoint.Resizing, x.resized = &model.Resizing{Generation: generation, Error: text}, true
+	x.record.Resizing, x.resized = &model.Resizing{Generation: generation, Error: text}, true
 	x.report.record("ResizeError", "", model.ResizeText("Pod resize error", &x.desired.Pod.Spec, generation, text))
 }
 

@@ -198,8 +198,8 @@ func TestCanceledPostStart(t *testing.T) {
 		if stops := l.count("StopContainer a"); !errors.Is(err, context.Canceled) || stops != c.stops {
 			t.Errorf("%s: %v, and %d stops", name, err, stops)
 		}
-		if _, failed := x.checkpoint.checkpoint.StartErrors["a"]; failed != (c.stops > 0) {
-			t.Errorf("%s: failures %v", name, x.checkpoint.checkpoint.StartErrors)
+		if _, failed := x.checkpoint.record.StartErrors["a"]; failed != (c.stops > 0) {
+			t.Errorf("%s: failures %v", name, x.checkpoint.record.StartErrors)
 		}
 	}
 }
