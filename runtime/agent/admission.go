@@ -227,7 +227,7 @@ func (a *admitter) recheckRejected(now time.Time) {
 func (r *reconciler) terminating() []types.UID {
 	var uids []types.UID
 	for uid, s := range r.stored {
-		if s.Deleting || r.kept[uid] == nil && r.isOwn(s.Desired.Owner) {
+		if s.Deleting || r.kept[uid] == nil && r.ledger.Owns(s.Desired.Owner) {
 			uids = append(uids, uid)
 		}
 	}

@@ -83,7 +83,7 @@ func (r *recordReader) readOne(uid types.UID) {
 	stored, err := r.world.Records.Read(uid)
 	if err != nil {
 		r.log.logUnreadable(map[types.UID]error{uid: err})
-		r.reconciler.markUnreadable(uid)
+		r.reconciler.unreadable[uid] = true
 		return
 	}
 	r.reconciler.handleRecord(r.now(), uid, stored)

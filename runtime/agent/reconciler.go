@@ -103,9 +103,6 @@ func (r *reconciler) setStored(uid types.UID, stored *Stored) {
 	}
 }
 
-// markUnreadable records that the checkpoint of a pod cannot be read now.
-func (r *reconciler) markUnreadable(uid types.UID) { r.unreadable[uid] = true }
-
 // handleMissing handles a pod without a checkpoint, which does not exist yet. It must wait if another pod has its name.
 func (r *reconciler) handleMissing(uid types.UID) {
 	if _, known := r.stored[uid]; !known && !r.unreadable[uid] {
@@ -226,17 +223,11 @@ func (r *reconciler) collectProblems(now time.Time, decision *owner.Decision) {
 // takeoversOf returns the takeovers of a source: those of its pods, workloads and objects.
 func (r *reconciler) takeoversOf(source string) (all []sources.Problem) {
 	for _, uid := range slices.Sorted(maps.Keys(r.kept)) {
-		if p, is := r.takeover(uid); is && r.kept[uid].Owner == source {
+		if p, is := r.ledger.Takeovers[owner.PodID(uid)]; is && r.kept[uid].Owner == source {
 			all = append(all, p)
 		}
 	}
 	return sources.Few(source, append(all, r.ledger.Updates[source].Takeovers...))
-}
-
-// takeover returns the takeover of a pod that was applied by hand and that a source has since provided.
-func (r *reconciler) takeover(uid types.UID) (p sources.Problem, is bool) {
-	p, is = r.ledger.Takeovers[owner.PodID(uid)]
-	return p, is
 }
 
 // nameHolder returns the pod that was applied by hand and has the name of a source's pod. It returns nil if there is
@@ -249,15 +240,12 @@ func (r *reconciler) nameHolder(d *podspec.Desired) *model.PodRef {
 	return new(model.RefOf(holder.Pod.Pod))
 }
 
-// isOwn reports whether a source is one of the agent's.
-func (r *reconciler) isOwn(source string) bool { return r.ledger.Owns(source) }
-
 // mayHaveCheckpoint reports whether a pod of a source may have a checkpoint that the agent has not seen. This is so if
 // its first pass has not ended, or if the checkpoint cannot be read.
 func (r *reconciler) mayHaveCheckpoint(d *podspec.Desired) bool {
 	uid := d.Pod.UID
 	_, known := r.stored[uid]
-	return !known && r.isOwn(d.Owner) && (r.unreadable[uid] || r.workers.Syncing(uid))
+	return !known && r.ledger.Owns(d.Owner) && (r.unreadable[uid] || r.workers.Syncing(uid))
 }
 
 // asStored returns a manifest that a source may no longer want. It is valid only as long as the checkpoint contains it.
@@ -277,7 +265,7 @@ func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.
 	_, known := r.stored[uid]
 	ends := slices.ContainsFunc(decision.Deleted, func(record owner.Record) bool { return record.Pod.Pod.UID == uid })
 	// A pod kept in its stored version has lost its checkpoint, or the checkpoint cannot be read now.
-	if ends || !known && r.isOwn(d.Owner) && (!d.Stored || r.workers.Syncing(uid)) {
+	if ends || !known && r.ledger.Owns(d.Owner) && (!d.Stored || r.workers.Syncing(uid)) {
 		r.workers.Remove(now, d, r.ledger.Grace(uid))
 		r.leaving[uid] = d
 		return
@@ -288,7 +276,7 @@ func (r *reconciler) release(now time.Time, d *podspec.Desired, decision *owner.
 
 // warnings returns the warnings of a pod: a file has taken it over, or other manifests of the same pod have no effect.
 func (r *reconciler) warnings(uid types.UID) (warnings []executor.PodWarning) {
-	if p, is := r.takeover(uid); is {
+	if p, is := r.ledger.Takeovers[owner.PodID(uid)]; is {
 		text := p.File + " " + p.Text
 		warnings = append(warnings, executor.PodWarning{Reason: "TakenOver", Text: text, Since: p.Since})
 	}
