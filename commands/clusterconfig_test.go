@@ -78,14 +78,9 @@ agent:
 // of the files that a cluster needs.
 func callNode(t *testing.T, checked error, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	join := func(_ context.Context, m *daemon.Member) (daemon.Cluster, error) {
-		if !m.OnlyCheck {
-			t.Error("the node joins")
-		}
-		return nil, checked
-	}
+	node := &daemon.NodeProgram{Check: func(*daemon.Settings) error { return checked }}
 	main := func(ctx context.Context, env *terminal.Env, args []string) int {
-		return program.NodeMain(ctx, env, args, join, nil)
+		return program.NodeMain(ctx, env, args, node)
 	}
 	return commandstest.Call(t, main, "", append(args, "--runtime-endpoint", "dns:///none.invalid")...)
 }

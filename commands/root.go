@@ -24,12 +24,12 @@ func System() *Env { return terminal.System() }
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, env *Env, args []string) int {
-	p := program.New(env, nil, nil)    //nolint:contextcheck // cobra passes the context to the commands
+	p := program.New(env, nil)         //nolint:contextcheck // cobra passes the context to the commands
 	return p.Run(ctx, rootOf(p), args) //nolint:contextcheck // as above
 }
 
 // New builds the command tree.
-func New(env *Env) *cobra.Command { return rootOf(program.New(env, nil, nil)) }
+func New(env *Env) *cobra.Command { return rootOf(program.New(env, nil)) }
 
 // Groups of commands in the help.
 const (

@@ -20,5 +20,5 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
-	os.Exit(program.NodeMain(ctx, terminal.System(), os.Args[1:], node.Join, node.Leave))
+	os.Exit(program.NodeMain(ctx, terminal.System(), os.Args[1:], node.Program()))
 }

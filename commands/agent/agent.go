@@ -55,16 +55,14 @@ type agentOptions struct {
 // Program is the program that the command is part of.
 type Program struct {
 	Version string
-	// Join connects to a cluster. It is nil in a program that cannot.
-	Join daemon.Join
-	// Leave takes the machine out of its cluster. It is nil in a program that cannot.
-	Leave daemon.Leave
+	// Node makes the machine a node of a cluster. It is nil in a program that cannot.
+	Node *daemon.NodeProgram
 }
 
 // New returns the command `podctl agent`, with the subcommand that needs the program of a node.
 func New(sess *session.Session, program Program) *cobra.Command {
 	o := &agentOptions{}
-	o.Version, o.Join = program.Version, program.Join
+	o.Version, o.Node = program.Version, program.Node
 	cmd := &cobra.Command{
 		Use:   "agent [flags] [PATH|URL...]",
 		Short: "Keep pods running as their manifests describe",
@@ -136,7 +134,7 @@ func (o *agentOptions) run(cmd *cobra.Command, sess *session.Session, args []str
 // toCluster makes this process the program that can join a cluster, if one is set.
 func (o *agentOptions) toCluster() error {
 	switch {
-	case o.Join != nil:
+	case o.Node != nil:
 		return checkStarter(o.Version)
 	case o.Cluster != nil:
 		return becomeNode(o.Version)

@@ -40,7 +40,7 @@ func newLeave(sess *session.Session, program Program, cluster *clusterOptions) *
 			"  podctl agent leave --force --delete-emptydir-data",
 		Args: flags.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if program.Leave == nil {
+			if program.Node == nil {
 				return becomeNode(program.Version)
 			}
 			if err := checkStarter(program.Version); err != nil {
@@ -79,7 +79,7 @@ func leave(ctx context.Context, sess *session.Session, program Program, s *daemo
 	}
 	s.StateDir, s.Version, s.Now, s.Log, s.Note = root, program.Version, sess.IO.Now, newLog(sess), sess.IO.Note
 	s.EndMembership = func(ctx context.Context) error { return endMembership(ctx, agent) }
-	err := program.Leave(ctx, s)
+	err := program.Node.Leave(ctx, s)
 	if drained := (*daemon.NotRemovedError)(nil); errors.As(err, &drained) {
 		return &exit.CodeError{Code: exit.NotYet, Err: err}
 	}

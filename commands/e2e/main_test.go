@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // play runs a command as podctl, or as podctl-node if it has a kubeconfig.
 func play(ctx context.Context, env *commands.Env, args []string) int {
 	if slices.Contains(args, "--kubeconfig") {
-		return program.NodeMain(ctx, env, args, node.Join, node.Leave)
+		return program.NodeMain(ctx, env, args, node.Program())
 	}
 	return commands.Main(ctx, env, args)
 }

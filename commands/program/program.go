@@ -32,17 +32,16 @@ type Program struct {
 	cancel  context.CancelFunc
 }
 
-// New returns a program. join connects its agent to a cluster, and leave takes the machine out of it. They are nil in a
-// program that cannot.
-func New(env *terminal.Env, join daemon.Join, leave daemon.Leave) *Program {
+// New returns a program. node makes the machine a node of a cluster. It is nil in a program that cannot.
+func New(env *terminal.Env, node *daemon.NodeProgram) *Program {
 	sess := session.New(env)
-	return &Program{Session: sess, Agent: agent.New(sess, agent.Program{Version: version, Join: join, Leave: leave})}
+	return &Program{Session: sess, Agent: agent.New(sess, agent.Program{Version: version, Node: node})}
 }
 
 // NodeMain runs one command line of podctl-node and returns the exit code of the process. podctl-node has only the
 // commands agent and version, and can join a cluster. It replaces the process of `podctl agent --kubeconfig FILE`.
-func NodeMain(ctx context.Context, env *terminal.Env, args []string, join daemon.Join, leave daemon.Leave) int {
-	p := New(env, join, leave) //nolint:contextcheck // cobra passes the context to the commands
+func NodeMain(ctx context.Context, env *terminal.Env, args []string, node *daemon.NodeProgram) int {
+	p := New(env, node) //nolint:contextcheck // cobra passes the context to the commands
 	root := p.Root()
 	root.AddCommand(p.Agent, NewVersion(p.Session)) //nolint:contextcheck // as above
 	return p.Run(ctx, root, args)

@@ -75,9 +75,16 @@ type ServerSettings struct {
 	SystemLogs bool
 }
 
-// Join connects to the cluster in the settings of a member. It checks them and opens the port of the node's server, but
-// makes no request. With OnlyCheck, it changes nothing, and the cluster is nil.
-type Join func(ctx context.Context, m *Member) (Cluster, error)
+// NodeProgram has the functions of a program that can make the machine a node of a cluster.
+type NodeProgram struct {
+	// Join connects to the cluster in the settings of a member. It checks them and opens the port of the node's server,
+	// but makes no request.
+	Join func(ctx context.Context, m *Member) (Cluster, error)
+	// Check checks the settings of Join and the files that they name. It changes nothing.
+	Check func(s *Settings) error
+	// Leave takes a machine out of its cluster. The error is a *NotRemovedError if it may not delete the Node.
+	Leave func(ctx context.Context, s *Leaving) error
+}
 
 // Leaving are the settings of a machine that leaves its cluster.
 type Leaving struct {
@@ -107,9 +114,6 @@ func (e *NotRemovedError) Error() string { return e.Err.Error() }
 // Unwrap returns the reason.
 func (e *NotRemovedError) Unwrap() error { return e.Err }
 
-// Leave takes a machine out of its cluster. The error is a *NotRemovedError if it may not delete the Node.
-type Leave func(ctx context.Context, s *Leaving) error
-
 // Member is the machine that joins a cluster.
 type Member struct {
 	// Settings are those of the daemon.
@@ -117,8 +121,6 @@ type Member struct {
 	Engine *runtime.Engine
 	// Devices are the devices of the machine.
 	Devices *devices.Manager
-	// OnlyCheck is set to check the settings and the files that they name. Engine and Devices are then nil.
-	OnlyCheck bool
 }
 
 // Cluster makes an agent a node of a cluster.
@@ -157,7 +159,7 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	if err = d.checkPorts(); err != nil {
 		return err
 	}
-	d.cluster, err = d.Join(ctx, &Member{Settings: d.Settings, Engine: d.engine, Devices: d.devices})
+	d.cluster, err = d.Node.Join(ctx, &Member{Settings: d.Settings, Engine: d.engine, Devices: d.devices})
 	return err
 }
 

@@ -45,9 +45,10 @@ type Settings struct {
 	// Resources has the reserved resources, and whether they limit all pods together. If nil, the cgroup of all pods
 	// stays as it is. The resources of a Node in a cluster follow from them.
 	Resources *admission.Settings
-	// Cluster and Join make the machine a node of a cluster. They are nil for an agent without one.
+	// Cluster makes the machine a node of a cluster. It is nil for an agent without one. Node is the program that joins
+	// the cluster. It is nil in a program that cannot.
 	Cluster *ClusterSettings
-	Join    Join
+	Node    *NodeProgram
 	// Version is the version of podctl.
 	Version string
 	// AllowKubelet allows a kubelet on the same runtime, AllowOtherAgent another agent.
@@ -150,8 +151,7 @@ func (s *Settings) Check(ctx context.Context) error {
 	if err = s.checkPorts(); err != nil {
 		return err
 	}
-	_, err = s.Join(ctx, &Member{Settings: *s, OnlyCheck: true})
-	return err
+	return s.Node.Check(s)
 }
 
 // listener opens the port that serves metrics. It returns nil if there is none.

@@ -36,10 +36,10 @@ func TestPublishedPorts(t *testing.T) {
 		joined := false
 		d := &daemon{Settings: Settings{
 			Objects: store, Log: slog.New(slog.DiscardHandler), Cluster: &ClusterSettings{Server: ServerSettings{Port: port}},
-			Join: func(context.Context, *Member) (Cluster, error) {
+			Node: &NodeProgram{Join: func(context.Context, *Member) (Cluster, error) {
 				joined = true
 				return nil, nil
-			},
+			}},
 		}}
 		err := d.join(t.Context())
 		if joined != (want == "") || err != nil != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -76,12 +76,7 @@ func TestCheck(t *testing.T) {
 		s := &Settings{
 			Listen: c.listen, Cluster: c.cluster, Objects: objects.New(locker, time.Now),
 			Connect: func() (*runtime.Engine, error) { return nil, c.connected },
-			Join: func(_ context.Context, m *Member) (Cluster, error) {
-				if !m.OnlyCheck {
-					t.Error("the node joins")
-				}
-				return nil, errors.New("no such kubeconfig")
-			},
+			Node:    &NodeProgram{Check: func(*Settings) error { return errors.New("no such kubeconfig") }},
 		}
 		err := s.Check(t.Context())
 		if (err != nil) != (c.want != "") || err != nil && !strings.Contains(err.Error(), c.want) {

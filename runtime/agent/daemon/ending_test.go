@@ -148,7 +148,7 @@ func TestEndOfANode(t *testing.T) {
 	}
 	s := settings(t, filepath.Join(dir, "front.sock"))
 	s.Cluster = &ClusterSettings{}
-	s.Join = func(context.Context, *Member) (Cluster, error) { return c, nil }
+	s.Node = &NodeProgram{Join: func(context.Context, *Member) (Cluster, error) { return c, nil }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- Run(ctx, s) }()

@@ -20,7 +20,6 @@ import (
 	"github.com/podctl/podctl/runtime/cluster/apierror"
 	"github.com/podctl/podctl/runtime/cluster/apievents"
 	"github.com/podctl/podctl/runtime/cluster/guard"
-	"github.com/podctl/podctl/runtime/cluster/membership"
 	"github.com/podctl/podctl/runtime/cluster/nodemetrics"
 	"github.com/podctl/podctl/runtime/cluster/nodestatus"
 	"github.com/podctl/podctl/runtime/cluster/pods"
@@ -64,26 +63,20 @@ type node struct {
 	startSource func()
 }
 
+// Program returns the functions of the program that makes a machine a node.
+func Program() *daemon.NodeProgram {
+	return &daemon.NodeProgram{Join: Join, Check: Check, Leave: Leave}
+}
+
 // Join connects a machine to a cluster. It checks the settings and the kubeconfig, stores the identity of the node, and
-// opens the port of its server, but makes no request. With OnlyCheck, it only does the checks.
+// opens the port of its server, but makes no request.
 func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
-	m, s := *given, *given.Cluster
-	if err := completeSettings(&s); err != nil {
-		return nil, err
-	}
-	m.Cluster = &s
-	registered, err := membership.ReadFor(m.Layout.Root, s.NodeName)
+	m := *given
+	s, connection, err := connectionOf(&m.Settings)
 	if err != nil {
 		return nil, err
 	}
-	connection := cluster.Settings{
-		Kubeconfig: s.Kubeconfig, Bootstrap: s.Bootstrap, Rotate: s.RotateCertificates,
-		Node: s.NodeName, Dir: kubeletapi.CertificateDir(m.Layout.Root), Joined: registered != nil,
-		UserAgent: "podctl-node/" + m.Version, Now: m.Now, Log: m.Log,
-	}
-	if m.OnlyCheck {
-		return nil, check(&s, connection)
-	}
+	m.Cluster = s
 	client, err := cluster.Connect(connection)
 	if err != nil {
 		return nil, err
@@ -92,7 +85,7 @@ func Join(ctx context.Context, given *daemon.Member) (daemon.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if registered != nil {
+	if connection.Joined {
 		n.startSource()
 	}
 	return n, n.listen(ctx)

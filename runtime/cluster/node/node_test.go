@@ -58,8 +58,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestOnlyCheck checks which errors a node reports before its agent restarts, and that the check leaves no file.
-func TestOnlyCheck(t *testing.T) {
+// TestCheck checks which errors a node reports before its agent restarts, and that the check leaves no file.
+func TestCheck(t *testing.T) {
 	valid := filepath.Join(t.TempDir(), "kubeconfig")
 	text := `{clusters: [{name: c, cluster: {server: "https://a:1"}}], users: [{name: u, user: {token: t}}],
   contexts: [{name: x, context: {cluster: c, user: u}}], current-context: x}`
@@ -76,10 +76,9 @@ func TestOnlyCheck(t *testing.T) {
 		"/absent-token: no such file":  {Kubeconfig: "/absent", Bootstrap: "/absent-token", NodeName: "n1"},
 	} {
 		s.NodeIPs = []netip.Addr{netip.MustParseAddr("192.0.2.1")}
-		member := &daemon.Member{OnlyCheck: true, Settings: daemon.Settings{
+		err := Check(&daemon.Settings{
 			Layout: state.Layout{Root: root}, Cluster: &s, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-		}}
-		_, err := Join(t.Context(), member)
+		})
 		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

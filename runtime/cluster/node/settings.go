@@ -11,6 +11,7 @@ import (
 
 	"github.com/podctl/podctl/runtime/agent/daemon"
 	"github.com/podctl/podctl/runtime/cluster"
+	"github.com/podctl/podctl/runtime/cluster/membership"
 	"github.com/podctl/podctl/runtime/kubeletapi"
 )
 
@@ -35,17 +36,35 @@ func completeSettings(s *daemon.ClusterSettings) error {
 	return nil
 }
 
-// check checks the kubeconfig and the files of the node's server.
-func check(s *daemon.ClusterSettings, connection cluster.Settings) error {
+// connectionOf completes the settings of the cluster, and returns those of the connection to its API server.
+func connectionOf(d *daemon.Settings) (*daemon.ClusterSettings, cluster.Settings, error) {
+	s := *d.Cluster
+	if err := completeSettings(&s); err != nil {
+		return nil, cluster.Settings{}, err
+	}
+	registered, err := membership.ReadFor(d.Layout.Root, s.NodeName)
+	return &s, cluster.Settings{
+		Kubeconfig: s.Kubeconfig, Bootstrap: s.Bootstrap, Rotate: s.RotateCertificates,
+		Node: s.NodeName, Dir: kubeletapi.CertificateDir(d.Layout.Root), Joined: registered != nil,
+		UserAgent: "podctl-node/" + d.Version, Now: d.Now, Log: d.Log,
+	}, err
+}
+
+// Check checks the settings, the kubeconfig and the files of the node's server. It changes nothing.
+func Check(d *daemon.Settings) error {
+	s, connection, err := connectionOf(d)
+	if err != nil {
+		return err
+	}
 	connection.Log = slog.New(slog.DiscardHandler)
-	if err := cluster.Check(connection); err != nil {
+	if err = cluster.Check(connection); err != nil {
 		return err
 	}
 	if server := &s.Server; server.CertFile != "" {
-		if _, err := kubeletapi.FromFiles(server.CertFile, server.KeyFile, connection.Log); err != nil {
+		if _, err = kubeletapi.FromFiles(server.CertFile, server.KeyFile, connection.Log); err != nil {
 			return err
 		}
 	}
-	_, err := accessOf(s, nil, connection.Log)
+	_, err = accessOf(s, nil, connection.Log)
 	return err
 }
