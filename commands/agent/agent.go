@@ -189,7 +189,8 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 		o.Parallel = max(2*goruntime.NumCPU(), 4)
 	}
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
-	o.Admission, o.NodeLabels = o.admission.Enforced(), sess.Flags.NodeLabels(o.admission.Labels)
+	o.Resources, o.Admit = o.admission.Settings, o.admission.Admit
+	o.NodeLabels = sess.Flags.NodeLabels(o.admission.Labels)
 	o.Changes, o.Hangups, o.Now = now.changes, o.signals.hangups, sess.IO.Now
 	return nil
 }

@@ -45,11 +45,7 @@ func (o *agentOptions) check() (err error) {
 	if err = o.limits.check(); err != nil {
 		return err
 	}
-	inCluster := o.Cluster != nil
-	o.admission.Enforce = o.limits.enforces(inCluster)
-	if inCluster || o.admission.Enforce {
-		o.Resources = &o.admission.Settings
-	}
+	o.admission.Enforce = o.limits.enforces(o.Cluster != nil)
 	switch {
 	case o.StopAtEnd && o.ShutdownGrace <= 0:
 		return exit.Usagef("--stop-pods needs a --shutdown-grace greater than 0")

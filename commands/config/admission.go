@@ -17,7 +17,8 @@ import (
 
 // Admission has the flags of the commands that admit pods.
 type Admission struct {
-	enforce bool
+	// Admit rejects pods that a kubelet with these settings rejects. Otherwise, all pods are admitted.
+	Admit bool
 	admission.Settings
 }
 
@@ -25,8 +26,8 @@ type Admission struct {
 const keyAnnotation = "podctl/key"
 
 // Register defines the flags.
-func (a *Admission) Register(set *pflag.FlagSet, enforce bool) {
-	set.BoolVar(&a.enforce, "enforce-allocatable", enforce,
+func (a *Admission) Register(set *pflag.FlagSet, admit bool) {
+	set.BoolVar(&a.Admit, "enforce-allocatable", admit,
 		"Reject pods that a kubelet would reject, for example for lack of memory")
 	set.IntVar(&a.MaxPods, "max-pods", 110, "Maximum number of pods")
 	set.Var(&list{"resources", a.reservedText, a.setReserved}, "system-reserved",
@@ -37,14 +38,6 @@ func (a *Admission) Register(set *pflag.FlagSet, enforce bool) {
 	set.Var(labelsInto(&a.Labels), "node-labels",
 		"Labels of the node for nodeSelector and nodeAffinity, such as disk=ssd")
 	set.Lookup("enforce-allocatable").Annotations = map[string][]string{keyAnnotation: {"admission"}}
-}
-
-// Enforced returns the settings for admission; nil if all pods are admitted.
-func (a *Admission) Enforced() *admission.Settings {
-	if !a.enforce {
-		return nil
-	}
-	return &a.Settings
 }
 
 // eachPair parses a list such as a=1,b=2.

@@ -66,8 +66,8 @@ func TestAdmissionFlags(t *testing.T) {
 	} {
 		a, err := admitting(t, c.enforce, c.file, c.environment, c.args...)
 		got := "off"
-		if s := a.Enforced(); s != nil {
-			got = s.String()
+		if a.Admit {
+			got = a.Settings.String()
 		}
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)

@@ -366,8 +366,8 @@ func (o *planOptions) code(plans []*plan.Plan) int {
 // planning converts the flags into options of the planner.
 func (o *planOptions) planning() plan.Options {
 	opts := plan.Options{IgnoreBackoff: o.ignore, KeepBasis: o.save != ""}
-	if enforced := o.admission.Enforced(); enforced != nil {
-		opts.Admission = &plan.Admission{Settings: *enforced}
+	if o.admission.Admit {
+		opts.Admission = &plan.Admission{Settings: o.admission.Settings}
 	}
 	switch o.pull {
 	case "always":

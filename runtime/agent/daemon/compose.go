@@ -52,7 +52,6 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 	s := agent.Settings{
 		Applied:      d.Applied,
 		Parallel:     d.Parallel,
-		Admission:    d.Admission,
 		AllowKubelet: d.AllowKubelet,
 		Now:          d.Now,
 		Log:          d.Log,
@@ -64,6 +63,9 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 			d.devices.Settle()
 			setGCPercent(gcPercent)
 		},
+	}
+	if d.Admit {
+		s.Admission = &d.Resources
 	}
 	if d.StopAtEnd {
 		s.StopPods = d.ShutdownGrace
@@ -127,8 +129,8 @@ func (d *daemon) evict(ctx context.Context) {
 	}
 	disks := func() *eviction.Machine {
 		m := &eviction.Machine{NodeDirs: d.Layout.DiskDirs(), ImageFs: d.engine.Images.FileSystem}
-		if d.Resources != nil {
-			m.AllPods = allPods(d.Resources, d.engine.Host)
+		if d.limitsPods() {
+			m.AllPods = allPods(&d.Resources, d.engine.Host)
 		}
 		return m
 	}
@@ -145,7 +147,7 @@ func (d *daemon) evict(ctx context.Context) {
 		RemoveImages:  d.housekeeper.RemoveImages,
 	}
 	settings := eviction.Settings{Config: d.Eviction, Now: d.Now, Log: d.Log}
-	if d.Resources != nil && d.Resources.Enforce {
+	if d.Resources.Enforce {
 		settings.Thresholds = eviction.WithAllocatable(settings.Thresholds)
 	}
 	go eviction.New(world, settings).Run(ctx, d.Evictions())

@@ -39,12 +39,12 @@ type Settings struct {
 	Connect   func() (*runtime.Engine, error)
 	Objects   *objects.Store
 	Workloads *controller.Store
-	// Admission admits pods as a kubelet does. If nil, every pod is admitted. NodeLabels are the labels of the node.
-	Admission  *admission.Settings
+	// Resources has the reserved resources, and whether they limit all pods together. The resources of a Node in a
+	// cluster follow from them. Admit admits pods as a kubelet with Resources does. Otherwise, every pod is admitted.
+	Resources admission.Settings
+	Admit     bool
+	// NodeLabels are the labels of the node.
 	NodeLabels map[string]string
-	// Resources has the reserved resources, and whether they limit all pods together. If nil, the cgroup of all pods
-	// stays as it is. The resources of a Node in a cluster follow from them.
-	Resources *admission.Settings
 	// Cluster makes the machine a node of a cluster. It is nil for an agent without one. Node is the program that joins
 	// the cluster. It is nil in a program that cannot.
 	Cluster *ClusterSettings

@@ -48,6 +48,10 @@ type limitsOf struct {
 	criconfig.PodResources
 }
 
+// limitsPods reports whether the cgroup of all pods gets limits. A node also sets them if they are not enforced: they
+// are then the capacity of the machine. Otherwise, the cgroup stays as it is.
+func (s *Settings) limitsPods() bool { return s.Cluster != nil || s.Resources.Enforce }
+
 func newPodLimiter(d *daemon) *podLimiter {
 	host := d.engine.Host
 	l := &podLimiter{
@@ -56,7 +60,7 @@ func newPodLimiter(d *daemon) *podLimiter {
 			return host.Node(), err
 		},
 		kubelet: func() (machine.Kubelet, bool) { return machine.KubeletOfCgroups("/proc") },
-		limits:  func(node criconfig.Node) (v1.ResourceList, error) { return limitsOfPods(d.Resources, node) },
+		limits:  func(node criconfig.Node) (v1.ResourceList, error) { return limitsOfPods(&d.Resources, node) },
 		exists:  cgroup.Machine{}.Exists, set: cgroup.Machine{}.Limit,
 		record: func(string, string, string) {}, log: d.Log,
 	}

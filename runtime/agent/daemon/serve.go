@@ -111,7 +111,7 @@ func (d *daemon) run(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
 	go d.housekeeper.Run(ctx, d.KeptPods)
-	if d.Resources != nil {
+	if d.limitsPods() {
 		go newPodLimiter(d).run(ctx)
 	}
 	d.evict(ctx)

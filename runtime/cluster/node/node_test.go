@@ -222,7 +222,7 @@ func TestClusterDNS(t *testing.T) {
 			ClusterDNS: []netip.Addr{netip.MustParseAddr("10.0.0.10"), netip.MustParseAddr("fd00::a")},
 		},
 		member: &daemon.Member{
-			Settings: daemon.Settings{Layout: layout, Resources: &admission.Settings{}},
+			Settings: daemon.Settings{Layout: layout, Resources: admission.Settings{}},
 			Engine:   &runtime.Engine{Client: client, Host: host},
 		},
 	}
@@ -255,7 +255,7 @@ func TestOwnConfiguration(t *testing.T) {
 		},
 		member: &daemon.Member{
 			Settings: daemon.Settings{
-				Layout: layout, Listen: &daemon.Address{Port: "10248"}, Resources: &admission.Settings{
+				Layout: layout, Listen: &daemon.Address{Port: "10248"}, Resources: admission.Settings{
 					MaxPods: 50, UnsafeSysctls: []string{"kernel.msg*"}, Enforce: true,
 					Reserved: v1.ResourceList{model.ResourcePIDs: resource.MustParse("7")},
 				},
@@ -293,7 +293,7 @@ func TestOwnConfiguration(t *testing.T) {
 	if !maps.Equal(honoured, want) || !slices.Equal(c.EnforceNodeAllocatable, []string{"pods"}) {
 		t.Errorf("honoured: %q, enforced %v", honoured, c.EnforceNodeAllocatable)
 	}
-	n.member.Resources = &admission.Settings{}
+	n.member.Resources = admission.Settings{}
 	if c = n.configuration(t.Context()); !slices.Equal(c.EnforceNodeAllocatable, []string{"none"}) {
 		t.Errorf("not enforced: %v", c.EnforceNodeAllocatable)
 	}
