@@ -1,7 +1,7 @@
 package agent
 
 import (
-	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,8 +48,6 @@ type agentOptions struct {
 	from []string
 	// show prints the configuration and checks it, instead of running an agent.
 	show bool
-	// signals receives the signals to the process.
-	signals signals
 }
 
 // Program is the program that the command is part of.
@@ -104,31 +102,41 @@ func (o *agentOptions) run(cmd *cobra.Command, sess *session.Session, args []str
 	if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
 		return err
 	}
-	if left && o.Cluster != nil {
+	ignored := left && o.Cluster != nil
+	if ignored {
 		o.Cluster = nil
-		if !o.show {
-			sess.IO.Note("This machine has left its cluster, so the agent does not use --kubeconfig. " +
-				"Run `podctl agent join` to use it again.")
-		}
 	}
 	if err = o.toCluster(); err != nil {
 		return err
 	}
-	if !o.show {
-		o.signals = receiveSignals()
+	if o.show {
+		return o.print(cmd.Context(), sess, args, now)
+	}
+	received := receiveSignals() // The node program would not get a signal that this process receives.
+	if ignored {
+		sess.IO.Note("This machine has left its cluster, so the agent does not use --kubeconfig. " +
+			"Run `podctl agent join` to use it again.")
 	}
 	if err = o.complete(sess, args, now); err != nil {
 		return err
 	}
-	if o.show {
-		// A change is only refused if the settings are printed before this check fails; see settings.compare.
-		return cmp.Or(terminal.WriteDocument(sess.IO.Out, "json", now), o.Check(cmd.Context()))
-	}
-	err = daemon.Run(cmd.Context(), o.Settings)
-	if errors.Is(err, daemon.ErrRestart) {
-		return o.signals.restart()
+	o.Hangups = received.hangups
+	if err = daemon.Run(cmd.Context(), o.Settings); errors.Is(err, daemon.ErrRestart) {
+		return received.restart()
 	}
 	return err
+}
+
+// print prints the settings if they are valid. It then checks what the start of an agent needs besides. A change is only
+// refused if the settings are printed before this check fails; see settings.compare.
+func (o *agentOptions) print(ctx context.Context, sess *session.Session, args []string, now settings) error {
+	if err := o.complete(sess, args, now); err != nil {
+		return err
+	}
+	if err := terminal.WriteDocument(sess.IO.Out, "json", now); err != nil {
+		return err
+	}
+	return o.Check(ctx)
 }
 
 // toCluster makes this process the program that can join a cluster, if one is set.
@@ -191,7 +199,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
 	o.Resources, o.Admit = o.admission.Settings, o.admission.Admit
 	o.NodeLabels = sess.Flags.NodeLabels(o.admission.Labels)
-	o.Changes, o.Hangups, o.Now = now.changes, o.signals.hangups, sess.IO.Now
+	o.Changes, o.Now = now.changes, sess.IO.Now
 	return nil
 }
 
