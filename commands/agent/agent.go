@@ -37,13 +37,13 @@ type agentOptions struct {
 
 	urlInterval time.Duration
 	// skipUnknown skips objects of unknown kinds in sources.
-	skipUnknown bool
-	logSize     string
-	eviction    evictionOptions
-	limits      limitOptions
-	admission   config.Admission
-	cluster     clusterOptions
-	listen      string
+	skipUnknown    bool
+	logSize        string
+	evictionFlags  evictionOptions
+	limitFlags     limitOptions
+	admissionFlags config.Admission
+	clusterFlags   clusterOptions
+	listenFlag     string
 	// from has the sources from the configuration file. They apply if the command line has none.
 	from []string
 	// show prints the configuration and checks it, instead of running an agent.
@@ -88,7 +88,7 @@ func New(sess *session.Session, program Program) *cobra.Command {
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.run(cmd, sess, args) },
 	}
 	o.register(cmd.Flags())
-	cmd.AddCommand(newLeave(sess, program, &o.cluster))
+	cmd.AddCommand(newLeave(sess, program, &o.clusterFlags))
 	return cmd
 }
 
@@ -99,7 +99,7 @@ func (o *agentOptions) run(cmd *cobra.Command, sess *session.Session, args []str
 	if now["left"] = strconv.FormatBool(left); err != nil {
 		return err
 	}
-	if o.Cluster, err = o.cluster.settings(sess.Flags.NodeLabels(o.admission.Labels)); err != nil {
+	if o.Cluster, err = o.clusterFlags.settings(sess.Flags.NodeLabels(o.admissionFlags.Labels)); err != nil {
 		return err
 	}
 	ignored := left && o.Cluster != nil
@@ -164,11 +164,11 @@ func (o *agentOptions) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.urlInterval, "url-interval", 20*time.Second, "Time between downloads of a URL")
 	flags.SkipUnknown(f, &o.skipUnknown)
 	o.registerHousekeeping(f)
-	o.eviction.addTo(f)
-	o.limits.addTo(f)
-	o.admission.Register(f, true)
-	o.cluster.addTo(f)
-	f.StringVar(&o.listen, "listen", "",
+	o.evictionFlags.addTo(f)
+	o.limitFlags.addTo(f)
+	o.admissionFlags.Register(f, true)
+	o.clusterFlags.addTo(f)
+	f.StringVar(&o.listenFlag, "listen", "",
 		"Address to serve /healthz, /readyz and /metrics on over plain HTTP: ADDRESS:PORT, or :PORT for 127.0.0.1")
 	f.BoolVar(&o.StopAtEnd, "stop-pods", false, "Stop all pods when the agent stops")
 	f.DurationVar(&o.ShutdownGrace, "shutdown-grace", 30*time.Second,
@@ -180,35 +180,35 @@ func (o *agentOptions) register(f *pflag.FlagSet) {
 
 // complete checks the flags and fills in the settings of the daemon.
 func (o *agentOptions) complete(sess *session.Session, args []string, now settings) (err error) {
-	if err = o.check(); err != nil {
+	if err = o.checkFlags(); err != nil {
 		return err
 	}
-	o.Evict = o.eviction.on
+	o.Evict = o.evictionFlags.on
 	if o.Listen, err = o.address(); err != nil {
 		return err
 	}
-	o.Log, sess.Logs, sess.Pulls, sess.PodPIDs = newLog(sess), o.Logs, o.Pulls, o.limits.pids
+	o.Log, sess.Logs, sess.Pulls, sess.PodPIDs = newLog(sess), o.Logs, o.Pulls, o.limitFlags.pids
 	// Passes of an agent often wait for each other, so this is logged only with --verbose.
 	sess.Waiting = func(text string) { o.Log.Debug("waiting", "for", text) }
-	if o.Sources, err = o.sources(sess, args); err != nil {
+	if o.Sources, err = o.newSources(sess, args); err != nil {
 		return err
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = max(2*goruntime.NumCPU(), 4)
 	}
 	o.Layout, o.Connect, o.Objects, o.Workloads = sess.Flags.Layout(), sess.Engine, sess.Objects(), sess.Workloads()
-	o.Resources, o.Admit = o.admission.Settings, o.admission.Admit
-	o.NodeLabels = sess.Flags.NodeLabels(o.admission.Labels)
+	o.Resources, o.Admit = o.admissionFlags.Settings, o.admissionFlags.Admit
+	o.NodeLabels = sess.Flags.NodeLabels(o.admissionFlags.Labels)
 	o.Changes, o.Now = now.changes, sess.IO.Now
 	return nil
 }
 
 // setResources checks and completes the settings of the resources of a node in a cluster, which admission uses too.
 func (o *agentOptions) setResources() error {
-	if o.admission.MaxPods < 1 {
-		return exit.Usagef("--max-pods %d: a node of a cluster needs a limit", o.admission.MaxPods)
+	if o.admissionFlags.MaxPods < 1 {
+		return exit.Usagef("--max-pods %d: a node of a cluster needs a limit", o.admissionFlags.MaxPods)
 	}
-	o.admission.KeptFree = eviction.KeptFree(o.Eviction.Thresholds)
+	o.admissionFlags.KeptFree = eviction.KeptFree(o.Eviction.Thresholds)
 	return nil
 }
 
@@ -225,13 +225,13 @@ func SourceNames(args, configured []string) []string {
 	}
 }
 
-// sources returns the sources that the user named.
-func (o *agentOptions) sources(sess *session.Session, args []string) ([]sources.Source, error) {
+// newSources returns the sources that the user named.
+func (o *agentOptions) newSources(sess *session.Session, args []string) ([]sources.Source, error) {
 	var all []sources.Source
 	for _, arg := range SourceNames(args, o.from) {
 		s := sources.Settings{Loader: sess.Loader(false), EndRemoved: o.Cluster != nil}
 		s.Loader.Workloads, s.Loader.Store, s.Loader.SkipUnknown = true, true, o.skipUnknown
-		one, err := o.source(arg, s)
+		one, err := o.newSource(arg, s)
 		if err != nil {
 			return nil, err
 		}
@@ -260,7 +260,7 @@ func checkWords(args []string) error {
 	return nil
 }
 
-func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, error) {
+func (o *agentOptions) newSource(arg string, s sources.Settings) (sources.Source, error) {
 	if input.IsURL(arg) {
 		s.Interval = o.urlInterval
 		return sources.NewURL(arg, s)
@@ -270,12 +270,12 @@ func (o *agentOptions) source(arg string, s sources.Settings) (sources.Source, e
 
 // address returns the address to serve metrics on, or nil if the flag is not set.
 func (o *agentOptions) address() (*daemon.Address, error) {
-	if o.listen == "" {
+	if o.listenFlag == "" {
 		return nil, nil // the flag is not set
 	}
-	host, port, err := net.SplitHostPort(o.listen)
+	host, port, err := net.SplitHostPort(o.listenFlag)
 	if err != nil {
-		return nil, exit.Usagef("--listen %s: must be ADDRESS:PORT or :PORT: %v", o.listen, err)
+		return nil, exit.Usagef("--listen %s: must be ADDRESS:PORT or :PORT: %v", o.listenFlag, err)
 	}
 	return &daemon.Address{Host: host, Port: port}, nil
 }

@@ -26,26 +26,26 @@ func Check(values map[string]string) error {
 			}
 		}
 	}
-	o.cluster.Kubeconfig = cmp.Or(o.cluster.Kubeconfig, "a file")
+	o.clusterFlags.Kubeconfig = cmp.Or(o.clusterFlags.Kubeconfig, "a file")
 	var err error
-	if o.Cluster, err = o.cluster.settings(o.admission.Labels); err != nil {
+	if o.Cluster, err = o.clusterFlags.settings(o.admissionFlags.Labels); err != nil {
 		return err
 	}
-	return o.check()
+	return o.checkFlags()
 }
 
-// check checks the flags and sets the settings that follow from them alone.
-func (o *agentOptions) check() (err error) {
+// checkFlags checks the flags and sets the settings that follow from them alone.
+func (o *agentOptions) checkFlags() (err error) {
 	if err = o.checkHousekeeping(); err != nil {
 		return err
 	}
-	if o.Eviction, err = o.eviction.config(); err != nil {
+	if o.Eviction, err = o.evictionFlags.config(); err != nil {
 		return err
 	}
-	if err = o.limits.check(); err != nil {
+	if err = o.limitFlags.check(); err != nil {
 		return err
 	}
-	o.admission.Enforce = o.limits.enforces(o.Cluster != nil)
+	o.admissionFlags.Enforce = o.limitFlags.enforces(o.Cluster != nil)
 	switch {
 	case o.StopAtEnd && o.ShutdownGrace <= 0:
 		return exit.Usagef("--stop-pods needs a --shutdown-grace greater than 0")

@@ -79,16 +79,16 @@ func TestAccessFlags(t *testing.T) {
 // TestResources checks that the resources of a node follow from the flags of admission and eviction.
 func TestResources(t *testing.T) {
 	o := &agentOptions{}
-	o.admission.MaxPods = 10
+	o.admissionFlags.MaxPods = 10
 	o.Eviction.Thresholds, _ = eviction.Texts{Hard: "memory.available<1Gi"}.Parse()
-	if err := o.setResources(); err != nil || len(o.admission.KeptFree) != 1 {
-		t.Errorf("%+v, %v", o.admission.Settings, err)
+	if err := o.setResources(); err != nil || len(o.admissionFlags.KeptFree) != 1 {
+		t.Errorf("%+v, %v", o.admissionFlags.Settings, err)
 	}
 	o.Eviction.Thresholds = nil
-	if err := o.setResources(); err != nil || o.admission.KeptFree == nil || len(o.admission.KeptFree) > 0 {
-		t.Errorf("without eviction: %+v, %v", o.admission.Settings, err)
+	if err := o.setResources(); err != nil || o.admissionFlags.KeptFree == nil || len(o.admissionFlags.KeptFree) > 0 {
+		t.Errorf("without eviction: %+v, %v", o.admissionFlags.Settings, err)
 	}
-	o.admission.MaxPods = 0
+	o.admissionFlags.MaxPods = 0
 	if err := o.setResources(); err == nil || !strings.Contains(err.Error(), "--max-pods 0: ") {
 		t.Error(err)
 	}

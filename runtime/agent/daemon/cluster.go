@@ -159,7 +159,7 @@ func (d *daemon) join(ctx context.Context) (err error) {
 	if err = d.checkPorts(); err != nil {
 		return err
 	}
-	d.cluster, err = d.Node.Join(ctx, &Member{Settings: d.Settings, Engine: d.engine, Devices: d.devices})
+	d.joined, err = d.Node.Join(ctx, &Member{Settings: d.Settings, Engine: d.engine, Devices: d.devices})
 	return err
 }
 
@@ -177,9 +177,9 @@ func (s *Settings) checkPorts() error {
 
 // addCluster makes the agent keep the pods of the cluster, and end after the work of the node has ended.
 func (d *daemon) addCluster(s *agent.Settings) {
-	s.Sources = append(s.Sources, d.cluster.Source())
-	s.Listeners = append(s.Listeners, d.cluster.HandleEvent)
-	s.FactsChanged, s.Node = d.cluster.HandleFacts, d.cluster.Node
+	s.Sources = append(s.Sources, d.joined.Source())
+	s.Listeners = append(s.Listeners, d.joined.HandleEvent)
+	s.FactsChanged, s.Node = d.joined.HandleFacts, d.joined.Node
 	s.LastPasses, s.Ending = lastPasses, func() { d.leave() }
 }
 
@@ -189,7 +189,7 @@ func (d *daemon) runCluster(ctx context.Context) (leave func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := d.cluster.Run(ctx, d.Agent); err != nil {
+		if err := d.joined.Run(ctx, d.Agent); err != nil {
 			d.Log.Error("the node's server cannot be served", "error", err.Error())
 		}
 	}()
@@ -204,10 +204,10 @@ var errNoCluster = errors.New("this machine is not a node of a cluster: start th
 
 // ClusterPods returns the pods of the node in the API server.
 func (d *daemon) ClusterPods(ctx context.Context) (*api.ClusterPods, error) {
-	if d.cluster == nil {
+	if d.joined == nil {
 		return nil, errNoCluster
 	}
-	return d.cluster.Pods(ctx), nil
+	return d.joined.Pods(ctx), nil
 }
 
 // Status returns the status of the agent with its devices, and with that of the node in a cluster.
@@ -217,8 +217,8 @@ func (d *daemon) Status(ctx context.Context) (*api.Status, error) {
 		return nil, err
 	}
 	s.Devices = d.devices.Resources()
-	if d.cluster != nil {
-		d.cluster.Describe(s)
+	if d.joined != nil {
+		d.joined.Describe(s)
 	}
 	return s, nil
 }

@@ -36,13 +36,13 @@ type daemon struct {
 	devices *devices.Manager
 	// restart receives a value when the configuration has changed.
 	restart chan struct{}
-	// cluster is the cluster that the machine is a node of. leave ends the work of the node. They are nil without one.
-	cluster Cluster
-	leave   func()
+	// joined is the cluster that the machine is a node of. leave ends the work of the node. They are nil without one.
+	joined Cluster
+	leave  func()
 }
 
-// agent creates the agent. The source of workloads stores the workloads and objects of the other sources.
-func (d *daemon) agent(ctx context.Context) *agent.Agent {
+// newAgent creates the agent. The source of workloads stores the workloads and objects of the other sources.
+func (d *daemon) newAgent(ctx context.Context) *agent.Agent {
 	workloads := controllers.New(controllers.Settings{
 		Workloads: controllers.Stored{Store: d.Workloads, Expander: d.engine.Expander(d.NodeLabels)},
 		Objects:   controllers.StoredObjects{Store: d.Objects, Services: d.updateServices(ctx)},
@@ -75,7 +75,7 @@ func (d *daemon) agent(ctx context.Context) *agent.Agent {
 		s.Sources = append(s.Sources, workloads.Wrap(sources.WithUIDs(one, uids)))
 	}
 	s.Sources = append(s.Sources, workloads)
-	if d.cluster != nil {
+	if d.joined != nil {
 		d.addCluster(&s)
 	}
 	a := agent.New(agent.World{
@@ -122,8 +122,8 @@ func diskOf(path string) (capacity, available int64, err error) {
 	return fs.Size, fs.Free, nil
 }
 
-// evict evicts pods while a resource runs out, and those that exceed their limits of disk space.
-func (d *daemon) evict(ctx context.Context) {
+// startEviction starts to evict pods while a resource runs out, and those that exceed their limits of disk space.
+func (d *daemon) startEviction(ctx context.Context) {
 	if !d.Evict {
 		return
 	}
@@ -160,8 +160,8 @@ func (d *daemon) guard() *logind.Guard {
 		Within: settings.Within, Connect: logind.Connect, Resume: d.ResumePods, Log: d.Log, Pause: time.Second,
 		Stop: func(ctx context.Context) error {
 			err := d.StopPods(ctx, settings)
-			if d.cluster != nil {
-				d.cluster.AwaitStatuses(ctx)
+			if d.joined != nil {
+				d.joined.AwaitStatuses(ctx)
 			}
 			return err
 		},

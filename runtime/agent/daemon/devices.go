@@ -20,8 +20,8 @@ func (d *daemon) newDevices() *devices.Manager {
 		File:  state.Devices(d.Layout),
 		Users: func() ([]model.Admitted, error) { return d.engine.Observer.Others(model.PodRef{}) },
 		Changed: func(ctx context.Context, resource string) {
-			if d.cluster != nil {
-				d.cluster.HandleFacts()
+			if d.joined != nil {
+				d.joined.HandleFacts()
 			}
 			d.WakeUsers(ctx, resource)
 		},

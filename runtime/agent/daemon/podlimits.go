@@ -64,8 +64,8 @@ func newPodLimiter(d *daemon) *podLimiter {
 		exists:  cgroup.Machine{}.Exists, set: cgroup.Machine{}.Limit,
 		record: func(string, string, string) {}, log: d.Log,
 	}
-	if d.cluster != nil {
-		l.record = d.cluster.RecordEvent
+	if d.joined != nil {
+		l.record = d.joined.RecordEvent
 	}
 	return l
 }

@@ -40,7 +40,7 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 			return api.ServePublic(serving, public, d.Listen.Host, d)
 		})
 	}
-	if d.cluster != nil {
+	if d.joined != nil {
 		// Its end is a step of the agent's end. The process does not wait for a node whose agent is stuck.
 		d.leave = d.runCluster(serving)
 	}
@@ -50,7 +50,7 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 	if d.shutdown().Within > 0 {
 		go d.guard().Run(serving)
 	}
-	return d.run(ctx)
+	return d.runAgent(ctx)
 }
 
 // servePods serves the kubelet's local Pods API.
@@ -104,8 +104,8 @@ func (d *daemon) reloadOnSignals(ctx context.Context) {
 	}
 }
 
-// run keeps pods until the context ends, or a restart is due.
-func (d *daemon) run(ctx context.Context) error {
+// runAgent keeps pods until the context ends, or a restart is due.
+func (d *daemon) runAgent(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
@@ -114,7 +114,7 @@ func (d *daemon) run(ctx context.Context) error {
 	if d.limitsPods() {
 		go newPodLimiter(d).run(ctx)
 	}
-	d.evict(ctx)
+	d.startEviction(ctx)
 	select {
 	case err := <-ended:
 		return err
