@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -189,7 +188,7 @@ func (d *daemon) runCluster(ctx context.Context) (leave func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := d.joined.Run(ctx, d.Agent); err != nil {
+		if err := d.joined.Run(ctx, d.agent); err != nil {
 			d.Log.Error("the node's server cannot be served", "error", err.Error())
 		}
 	}()
@@ -197,28 +196,4 @@ func (d *daemon) runCluster(ctx context.Context) (leave func()) {
 		cancel()
 		<-ended
 	}
-}
-
-// errNoCluster is the error of requests about a cluster to an agent without one.
-var errNoCluster = errors.New("this machine is not a node of a cluster: start the agent with --kubeconfig")
-
-// ClusterPods returns the pods of the node in the API server.
-func (d *daemon) ClusterPods(ctx context.Context) (*api.ClusterPods, error) {
-	if d.joined == nil {
-		return nil, errNoCluster
-	}
-	return d.joined.Pods(ctx), nil
-}
-
-// Status returns the status of the agent with its devices, and with that of the node in a cluster.
-func (d *daemon) Status(ctx context.Context) (*api.Status, error) {
-	s, err := d.Agent.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.Devices = d.devices.Resources()
-	if d.joined != nil {
-		d.joined.Describe(s)
-	}
-	return s, nil
 }

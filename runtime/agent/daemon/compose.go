@@ -26,9 +26,9 @@ import (
 
 // daemon is an agent with its surrounding services.
 type daemon struct {
-	*agent.Agent
 	Settings
 
+	agent  *agent.Agent
 	engine *runtime.Engine
 	// housekeeper removes leftovers of pods.
 	housekeeper *housekeeping.Housekeeper
@@ -135,7 +135,7 @@ func (d *daemon) startEviction(ctx context.Context) {
 		return m
 	}
 	meter := eviction.NewMeter(d.engine.Client, d.Layout, d.engine.Host.Node, disks())
-	go eviction.NewLimiter(meter.LimitedUsage, d.Now, d.Log).Run(ctx, d.Evictions())
+	go eviction.NewLimiter(meter.LimitedUsage, d.Now, d.Log).Run(ctx, d.agent.Evictions())
 	if len(d.Eviction.Thresholds) == 0 {
 		return
 	}
@@ -150,16 +150,16 @@ func (d *daemon) startEviction(ctx context.Context) {
 	if d.Resources.Enforce {
 		settings.Thresholds = eviction.WithAllocatable(settings.Thresholds)
 	}
-	go eviction.New(world, settings).Run(ctx, d.Evictions())
+	go eviction.New(world, settings).Run(ctx, d.agent.Evictions())
 }
 
 // guard makes a shutdown of the machine wait for the pods.
 func (d *daemon) guard() *logind.Guard {
 	settings := d.shutdown()
 	return &logind.Guard{
-		Within: settings.Within, Connect: logind.Connect, Resume: d.ResumePods, Log: d.Log, Pause: time.Second,
+		Within: settings.Within, Connect: logind.Connect, Resume: d.agent.ResumePods, Log: d.Log, Pause: time.Second,
 		Stop: func(ctx context.Context) error {
-			err := d.StopPods(ctx, settings)
+			err := d.agent.StopPods(ctx, settings)
 			if d.joined != nil {
 				d.joined.AwaitStatuses(ctx)
 			}

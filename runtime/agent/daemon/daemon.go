@@ -125,7 +125,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 		return err
 	}
 	d.housekeeper = d.newHousekeeper()
-	d.Agent = d.newAgent(ctx)
+	d.agent = d.newAgent(ctx)
 	return d.serve(ctx, public)
 }
 

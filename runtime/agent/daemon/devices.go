@@ -23,15 +23,12 @@ func (d *daemon) newDevices() *devices.Manager {
 			if d.joined != nil {
 				d.joined.HandleFacts()
 			}
-			d.WakeUsers(ctx, resource)
+			d.agent.WakeUsers(ctx, resource)
 		},
 		Now: d.Now,
 		Log: d.Log,
 	})
 }
-
-// Devices returns the manager of devices.
-func (d *daemon) Devices() model.DeviceManager { return d.devices }
 
 // keepDevices is a listener that frees devices that containers do not request any more, once the containers have
 // stopped.

@@ -2,9 +2,7 @@ package daemon
 
 import (
 	"context"
-	"fmt"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -29,23 +27,24 @@ func (d *daemon) serve(ctx context.Context, public net.Listener) error {
 			}
 		})
 	}
+	b := backend{d.agent, d}
 	serveInParallel("the socket of the agent cannot be served", func() error {
-		return api.Serve(serving, d.Layout.AgentSocket(), d)
+		return api.Serve(serving, d.Layout.AgentSocket(), b)
 	})
 	serveInParallel("the socket of the Pods API cannot be served", func() error { return d.servePods(serving) })
 	serveInParallel("device plugins cannot register", func() error { return d.serveDevices(serving) })
 	if public != nil {
 		d.Log.Info("serving metrics", "address", public.Addr().String())
 		serveInParallel("the metrics cannot be served", func() error {
-			return api.ServePublic(serving, public, d.Listen.Host, d)
+			return api.ServePublic(serving, public, d.Listen.Host, b)
 		})
 	}
 	if d.joined != nil {
 		// Its end is a step of the agent's end. The process does not wait for a node whose agent is stuck.
 		d.leave = d.runCluster(serving)
 	}
-	go d.reloadOnSignals(serving)
-	go watchdog(serving, d.Agent)
+	go b.reloadOnSignals(serving)
+	go watchdog(serving, d.agent)
 	go d.keepServices(serving)
 	if d.shutdown().Within > 0 {
 		go d.guard().Run(serving)
@@ -59,7 +58,7 @@ func (d *daemon) servePods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return d.ServePods(ctx, l)
+	return d.agent.ServePods(ctx, l)
 }
 
 // restartWait limits how long a restart waits for passes to finish. The next agent continues a pass that is cut off.
@@ -68,49 +67,13 @@ const (
 	answerWait  = 100 * time.Millisecond
 )
 
-// Reload reads the configuration. If it is unchanged, the agent reads every source. Otherwise the agent restarts, which
-// does not affect pods. An invalid configuration changes nothing.
-func (d *daemon) Reload(ctx context.Context) (*api.Reloaded, error) {
-	changed, err := d.Changes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("the agent keeps its current configuration: %w", err)
-	}
-	if len(changed) == 0 {
-		return d.Agent.Reload(ctx)
-	}
-	d.Log.Info("restarting with the changed configuration", "changed", strings.Join(changed, ","))
-	sleep.Wake(d.restart)
-	return &api.Reloaded{}, nil
-}
-
-// reloadOnSignals reloads on signals.
-func (d *daemon) reloadOnSignals(ctx context.Context) {
-	for {
-		select {
-		case <-d.Hangups:
-			notifyReloading(func() {
-				done, err := d.Reload(ctx)
-				if err != nil {
-					d.Log.Error("the configuration cannot be used", "error", err.Error())
-					return
-				}
-				for _, name := range done.Reading {
-					d.Log.Warn("the source is still being read", "source", name)
-				}
-			})
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // runAgent keeps pods until the context ends, or a restart is due.
 func (d *daemon) runAgent(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := make(chan error, 1)
-	go func() { ended <- d.Run(ctx) }()
-	go d.housekeeper.Run(ctx, d.KeptPods)
+	go func() { ended <- d.agent.Run(ctx) }()
+	go d.housekeeper.Run(ctx, d.agent.KeptPods)
 	if d.limitsPods() {
 		go newPodLimiter(d).run(ctx)
 	}
@@ -147,7 +110,7 @@ func (d *daemon) end(ended <-chan error) error {
 		return err
 	case <-time.After(turnWait):
 	}
-	if d.IsStuck(since) {
+	if d.agent.IsStuck(since) {
 		return nil
 	}
 	return <-ended
