@@ -162,16 +162,6 @@ func (a *Agent) handlePass(ctx context.Context, p *passResult) {
 	}
 }
 
-// gone returns the pods that the agent neither keeps nor deletes, because another process has deleted them.
-func (s *loopState) gone() (uids []types.UID) {
-	for uid := range s.last {
-		if !s.workers.Has(uid) && s.running[uid] == nil {
-			uids = append(uids, uid)
-		}
-	}
-	return uids
-}
-
 // forget drops the state of pods that are gone, beside that of the reconciler and of the workers.
 func (a *Agent) forget(uids ...types.UID) {
 	for _, uid := range uids {

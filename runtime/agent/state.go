@@ -58,6 +58,16 @@ func (s *loopState) now() time.Time { return s.settings.Now() }
 // wakePod requests a pass of a pod.
 func (s *loopState) wakePod(uid types.UID) { s.workers.Wake(s.now(), uid) }
 
+// gone returns the pods that the agent neither keeps nor deletes, because another process has deleted them.
+func (s *loopState) gone() (uids []types.UID) {
+	for uid := range s.last {
+		if !s.workers.Has(uid) && s.running[uid] == nil {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
 // lastPass is the result of a pod's last pass.
 type lastPass struct {
 	at time.Time
