@@ -186,6 +186,7 @@ func badSettings() map[string][]string {
 		"image-minimum-gc-age":   {"imageMinimumGCAge: -1s"}, "image-maximum-gc-age": {"imageMaximumGCAge: 1m"},
 		"enforce-node-allocatable": {"enforceNodeAllocatable: [pods, foo]", "--enforce-node-allocatable=none,pods"},
 		"pod-max-pids":             {"podPidsLimit: -2", "--pod-max-pids=x"},
+		"seccomp-default":          {"seccompDefault: 1", "--seccomp-default=x"},
 		"max-pods":                 {"maxPods: -1"}, "system-reserved": {"systemReserved: {foo: '1'}", "kubeReserved: {memory: x}", "--system-reserved=cpu"},
 		"eviction-hard": {"evictionHard: {memory.avail: 1Mi}", "evictionHard: {memory.available: x}", "--eviction-hard=memory.available"},
 		"eviction-soft": {"evictionSoft: {memory.available: 1Mi}"}, "eviction-soft-grace-period": {"evictionSoftGracePeriod: {memory.available: 1x}", "evictionSoftGracePeriod: {foo: 1m}"},

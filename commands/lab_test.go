@@ -22,15 +22,18 @@ func call(t *testing.T, stdin string, args ...string) (code int, stdout, stderr 
 	return commandstest.Call(t, Main, stdin, args...)
 }
 
-// TestConfiguredPodPIDs checks that pods that are applied by hand get the agent's limit of tasks.
-func TestConfiguredPodPIDs(t *testing.T) {
+// TestConfiguredPodDefaults checks that pods that are applied by hand get the agent's defaults.
+func TestConfiguredPodDefaults(t *testing.T) {
 	l := newLab(t)
 	file := l.Path("config.yaml")
-	if err := os.WriteFile(file, []byte("agent: {pod-max-pids: 50}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("agent: {pod-max-pids: 50, seccomp-default: true}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l.Must("apply", "-f", l.Write("web", "  containers: [{name: c, image: i:1}]\n"))
-	if stdout, _ := l.Must("snapshot", "web", "--config", file); !strings.Contains(stdout, `"podPIDs": 50`) {
-		t.Error("podctl does not know the limit")
+	stdout, _ := l.Must("snapshot", "web", "--config", file)
+	for _, want := range []string{`"podPIDs": 50`, `"seccompDefault": true`} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%s is missing", want)
+		}
 	}
 }

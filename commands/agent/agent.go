@@ -187,7 +187,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	if o.Listen, err = o.address(); err != nil {
 		return err
 	}
-	o.Log, sess.Logs, sess.Pulls, sess.PodPIDs = newLog(sess), o.Logs, o.Pulls, o.limitFlags.pids
+	o.Log, sess.Logs, sess.Pulls, sess.PodDefaults = newLog(sess), o.Logs, o.Pulls, &o.limitFlags.PodDefaults
 	// Passes of an agent often wait for each other, so this is logged only with --verbose.
 	sess.Waiting = func(text string) { o.Log.Debug("waiting", "for", text) }
 	if o.Sources, err = o.newSources(sess, args); err != nil {

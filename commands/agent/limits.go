@@ -54,14 +54,16 @@ func (o *agentOptions) checkHousekeeping() error {
 
 // limitOptions limit what pods use of the machine. Names and defaults are the kubelet's.
 type limitOptions struct {
-	// pids is the maximum number of tasks of a pod; -1 for no limit.
-	pids int64
+	config.PodDefaults
+
 	// enforce is the value of --enforce-node-allocatable: pods, none, or nothing for the default.
 	enforce []string
 }
 
 func (o *limitOptions) addTo(f *pflag.FlagSet) {
-	f.Int64Var(&o.pids, config.PodPIDsFlag, -1, "Maximum number of processes and threads of a pod (-1: no limit)")
+	f.Int64Var(&o.PIDs, config.PodPIDsFlag, -1, "Maximum number of processes and threads of a pod (-1: no limit)")
+	f.BoolVar(&o.Seccomp, config.SeccompDefaultFlag, false,
+		"Run containers without a seccomp profile with that of the runtime, instead of without one")
 	f.StringSliceVar(&o.enforce, enforceFlag, nil,
 		"pods: limit all pods together to the resources that --system-reserved leaves; none: do not "+
 			"(default pods as a node of a cluster, otherwise none)")
@@ -80,8 +82,8 @@ func (o *limitOptions) check() error {
 		return exit.Usagef("--%s %s: must be %s or %s",
 			enforceFlag, strings.Join(o.enforce, ","), enforcePods, enforceNone)
 	}
-	if o.pids == 0 || o.pids < -1 {
-		return exit.Usagef("--%s %d: must be greater than 0, or -1", config.PodPIDsFlag, o.pids)
+	if o.PIDs == 0 || o.PIDs < -1 {
+		return exit.Usagef("--%s %d: must be greater than 0, or -1", config.PodPIDsFlag, o.PIDs)
 	}
 	return nil
 }

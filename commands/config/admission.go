@@ -115,14 +115,24 @@ func (f *Flags) NodeLabels(given map[string]string) map[string]string {
 	return all
 }
 
-// PodPIDsFlag is the flag of the agent that limits the tasks of a pod.
-const PodPIDsFlag = "pod-max-pids"
+// PodPIDsFlag and SeccompDefaultFlag are flags of the agent for new pods. In the configuration, they apply to all
+// commands.
+const PodPIDsFlag, SeccompDefaultFlag = "pod-max-pids", "seccomp-default"
 
-// PodPIDs returns the limit of tasks of a pod in the configuration of the agent, or 0.
-func (f *Flags) PodPIDs() int64 {
-	// Invalid numbers have already ended the command in Load.
-	limit, _ := strconv.ParseInt(f.Settings["agent."+PodPIDsFlag].Value, 0, 64)
-	return limit
+// PodDefaults are what a machine gives to new pods.
+type PodDefaults struct {
+	// PIDs is the maximum number of tasks of a pod. Zero and less mean no limit.
+	PIDs int64
+	// Seccomp is set if containers without a seccomp profile have that of the runtime.
+	Seccomp bool
+}
+
+// PodDefaults returns the values in the configuration of the agent.
+func (f *Flags) PodDefaults() (d PodDefaults) {
+	// Invalid values have already ended the command in Load.
+	d.PIDs, _ = strconv.ParseInt(f.Settings["agent."+PodPIDsFlag].Value, 0, 64)
+	d.Seccomp, _ = strconv.ParseBool(f.Settings["agent."+SeccompDefaultFlag].Value)
+	return d
 }
 
 // labelsInto returns a flag for node labels.

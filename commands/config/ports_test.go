@@ -54,9 +54,14 @@ func TestReservedPorts(t *testing.T) {
 	}
 }
 
-// TestPodPIDs checks that commands without the flag of the agent read its value in the configuration.
-func TestPodPIDs(t *testing.T) {
-	for file, want := range map[string]int64{"": 0, "agent: {pod-max-pids: 100}\n": 100, "agent: {pod-max-pids: 0x10}\n": 16} {
+// TestPodDefaults checks that commands without the flags of the agent read their values in the configuration.
+func TestPodDefaults(t *testing.T) {
+	for file, want := range map[string]PodDefaults{
+		"":                                 {},
+		"agent: {pod-max-pids: 100}\n":     {PIDs: 100},
+		"agent: {pod-max-pids: 0x10}\n":    {PIDs: 16},
+		"agent: {seccomp-default: true}\n": {Seccomp: true},
+	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
 			t.Fatal(err)
@@ -64,12 +69,13 @@ func TestPodPIDs(t *testing.T) {
 		f := &Flags{}
 		agent := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 		agent.Int64(PodPIDsFlag, -1, "")
+		agent.Bool(SeccompDefaultFlag, false, "")
 		env := &terminal.Env{Getenv: func(string) string { return "" }, SystemConfig: path}
 		if err := f.Load(pflag.NewFlagSet("global", pflag.ContinueOnError), Sections{"agent": agent}, env); err != nil {
 			t.Fatal(err)
 		}
-		if got := f.PodPIDs(); got != want {
-			t.Errorf("%q: %d, want %d", file, got, want)
+		if got := f.PodDefaults(); got != want {
+			t.Errorf("%q: %+v, want %+v", file, got, want)
 		}
 	}
 }

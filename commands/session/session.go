@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,9 +38,9 @@ type Session struct {
 	// Pulls is the number of concurrent image pulls; zero means no limit. It must be set before the first call of
 	// Engine.
 	Pulls int
-	// PodPIDs is the maximum number of tasks of a pod; zero means that of the configuration. It must be set before the
-	// first call of Engine.
-	PodPIDs int64
+	// PodDefaults are the defaults for new pods; nil means those of the configuration. They must be set before the first
+	// call of Engine.
+	PodDefaults *config.PodDefaults
 
 	client *cri.Client
 	engine *runtime.Engine
@@ -80,9 +79,15 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	client.Log = s.logger()
 	client.Starting = func(text string) { s.IO.NoteOnce("%s", text) }
 	s.client = client
+	defaults := s.Flags.PodDefaults()
+	if s.PodDefaults != nil {
+		defaults = *s.PodDefaults
+	}
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Now: s.IO.Now,
-		Sources:     observe.Sources{CgroupRoot: s.Flags.CgroupRoot, PodPIDs: cmp.Or(s.PodPIDs, s.Flags.PodPIDs())},
+		Sources: observe.Sources{
+			CgroupRoot: s.Flags.CgroupRoot, PodPIDs: defaults.PIDs, SeccompDefault: defaults.Seccomp,
+		},
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
 		Reserved: s.Flags.ReservedPorts(), Kernel: kernelOf(s.Flags),
 		Devices: s.Agent(),

@@ -47,7 +47,7 @@ func security(in *ContainerInput) (*runtimeapi.LinuxContainerSecurityContext, er
 		s.MaskedPaths, s.ReadonlyPaths = maskedPaths(in.Node), readonlyPaths()
 	}
 	var err error
-	if s.Seccomp, err = seccomp(pod, c, in.Node.SeccompRoot); err != nil {
+	if s.Seccomp, err = seccomp(pod, c, in.Node); err != nil {
 		return nil, err
 	}
 	s.Apparmor, s.ApparmorProfile = apparmorOf(pod, c) //nolint:staticcheck // older runtimes read the old field
@@ -123,17 +123,17 @@ func selinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
 }
 
-// seccomp returns the container's own profile, else the pod's, else none.
-func seccomp(pod *v1.Pod, c *v1.Container, root string) (*runtimeapi.SecurityProfile, error) {
-	var p *v1.SeccompProfile
-	if pod.Spec.SecurityContext != nil {
+// seccomp returns the container's own profile, else the pod's, else the default of the node (kubelet: getSeccompProfile).
+func seccomp(pod *v1.Pod, c *v1.Container, node Node) (*runtimeapi.SecurityProfile, error) {
+	p := &v1.SeccompProfile{Type: v1.SeccompProfileTypeUnconfined}
+	if node.SeccompDefault {
+		p.Type = v1.SeccompProfileTypeRuntimeDefault
+	}
+	if pod.Spec.SecurityContext != nil && pod.Spec.SecurityContext.SeccompProfile != nil {
 		p = pod.Spec.SecurityContext.SeccompProfile
 	}
 	if c.SecurityContext != nil && c.SecurityContext.SeccompProfile != nil {
 		p = c.SecurityContext.SeccompProfile
-	}
-	if p == nil {
-		return &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_Unconfined}, nil
 	}
 	switch p.Type {
 	case v1.SeccompProfileTypeRuntimeDefault:
@@ -144,7 +144,7 @@ func seccomp(pod *v1.Pod, c *v1.Container, root string) (*runtimeapi.SecurityPro
 				"localhostProfile must be set for the type Localhost")
 		}
 		return &runtimeapi.SecurityProfile{
-			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(root, *p.LocalhostProfile),
+			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(node.SeccompRoot, *p.LocalhostProfile),
 		}, nil
 	case v1.SeccompProfileTypeUnconfined:
 	}

@@ -12,7 +12,6 @@ const (
 	noEnforced  = "podctl limits all pods together, but not the system and the kubelet."
 	noLogging   = "podctl has its own log; --verbose and --log-format change it."
 	noIPTables  = "It has no effect in a kubelet with a CRI runtime either."
-	noSeccomp   = "Containers without a seccomp profile run without one; set seccompProfile in their manifests."
 	noIntervals = "The interval of podctl is fixed."
 )
 

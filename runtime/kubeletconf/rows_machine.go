@@ -32,7 +32,7 @@ func machineRows() []Row {
 		without("memorySwap.swapBehavior", "", Text, "Containers use no swap.", "NoSwap"),
 		without("failCgroupV1", "fail-cgroupv1", Boolean, "podctl works with both versions of cgroups.", "false"),
 		without("userNamespaces.idsPerPod", "", Number, "A pod with a user namespace has 65536 IDs.", "65536"),
-		without("seccompDefault", "seccomp-default", Boolean, noSeccomp, "false"),
+		honoured("seccompDefault", "seccomp-default", Boolean, "seccomp-default").with("false"),
 		honoured("allowedUnsafeSysctls", "allowed-unsafe-sysctls", List, "allowed-unsafe-sysctls"),
 		without("registryPullQPS", "registry-qps", Number, noPullRates),
 		without("registryBurst", "registry-burst", Number, noPullRates),

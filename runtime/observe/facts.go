@@ -52,6 +52,8 @@ type Sources struct {
 	CgroupRoot string
 	// PodPIDs limits the tasks of each pod, unless it is zero or negative.
 	PodPIDs int64
+	// SeccompDefault is set if containers without a seccomp profile have that of the runtime.
+	SeccompDefault bool
 	// Machine reads the facts of the machine; nil reads those of this one.
 	Machine func() criconfig.Node
 	// BootID identifies the current start of the kernel; nil asks the kernel.
@@ -104,7 +106,8 @@ func (h *Host) Node() criconfig.Node {
 	machine := h.machine
 	h.mu.Unlock()
 	node := machine()
-	node.CgroupRoot, node.PodPIDs, node.SeccompRoot = h.from.CgroupRoot, h.from.PodPIDs, h.seccompRoot
+	node.CgroupRoot, node.PodPIDs = h.from.CgroupRoot, h.from.PodPIDs
+	node.SeccompRoot, node.SeccompDefault = h.seccompRoot, h.from.SeccompDefault
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.facts != nil {

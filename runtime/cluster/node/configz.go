@@ -43,7 +43,7 @@ func (n *node) configuration(ctx context.Context) *kubeletconfig.KubeletConfigur
 	setServer(c, &n.Server)
 	setEviction(c, n.member.Eviction)
 	setHousekeeping(c, n.member)
-	c.PodPidsLimit = new(cmp.Or(hardware.PodPIDs, -1))
+	c.PodPidsLimit, c.SeccompDefault = new(cmp.Or(hardware.PodPIDs, -1)), new(hardware.SeccompDefault)
 	c.AllowedUnsafeSysctls = n.member.Resources.UnsafeSysctls
 	c.MaxPods = int32(n.member.Resources.MaxPods) // a number of pods
 	c.EnforceNodeAllocatable = []string{"none"}
@@ -90,7 +90,6 @@ func fixedConfiguration() *kubeletconfig.KubeletConfiguration {
 		FailSwapOn:                                new(false),
 		FailCgroupV1:                              new(false),
 		MakeIPTablesUtilChains:                    new(false),
-		SeccompDefault:                            new(false),
 		SingleProcessOOMKill:                      new(false),
 	}
 	c.MemorySwap.SwapBehavior = "NoSwap"
