@@ -127,8 +127,8 @@ func (o *agentOptions) run(cmd *cobra.Command, sess *session.Session, args []str
 	return err
 }
 
-// print prints the settings if they are valid. It then checks what the start of an agent needs besides. A change is only
-// refused if the settings are printed before this check fails; see settings.compare.
+// print prints the settings if they are valid. It then checks what the start of an agent needs besides. A change is
+// only refused if the settings are printed before this check fails; see settings.compare.
 func (o *agentOptions) print(ctx context.Context, sess *session.Session, args []string, now settings) error {
 	if err := o.complete(sess, args, now); err != nil {
 		return err
