@@ -139,7 +139,7 @@ func (s *subject) state(t *testing.T, id string) runtimeapi.ContainerState {
 // ended waits until a container has exited.
 func (s *subject) ended(t *testing.T, id string) *runtimeapi.ContainerStatus {
 	t.Helper()
-	for range 500 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		if st := s.status(t, id); st.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
 			return st
 		}

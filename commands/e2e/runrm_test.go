@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -25,17 +26,22 @@ spec:
 // call runs a command to its end, and returns its exit code and its output.
 func (l *crashLab) call(args ...string) (int, string) {
 	var printed bytes.Buffer
-	env := &commands.Env{
-		In: strings.NewReader(""), Out: &printed, Err: &printed, Now: time.Now, Getenv: func(string) string { return "" },
-	}
-	code := commands.Main(l.t.Context(), env, l.args(args))
+	code := l.callTo(&printed, args...)
 	return code, printed.String()
 }
 
-// runs checks that a container of the pod job runs, and waits up to five seconds for it.
+// callTo is like call, but writes the output to a writer.
+func (l *crashLab) callTo(out io.Writer, args ...string) int {
+	env := &commands.Env{
+		In: strings.NewReader(""), Out: out, Err: out, Now: time.Now, Getenv: func(string) string { return "" },
+	}
+	return commands.Main(l.t.Context(), env, l.args(args))
+}
+
+// runs checks that a container of the pod job runs, and waits up to a minute for it.
 func (l *crashLab) runs(container string) {
 	l.t.Helper()
-	for range 500 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		for _, line := range l.records() {
 			if strings.HasPrefix(line, "container "+container+" of job CONTAINER_RUNNING") {
 				return
@@ -97,10 +103,27 @@ func TestRunWithoutLockRemovesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(time.Second, func() { _ = lock.Unlock() })
-	if code, printed := l.call("--lock-timeout", "600ms", "run", "--rm", "MANIFEST"); code != 125 ||
-		!strings.Contains(printed, "--lock-timeout") {
-		t.Errorf("exit code %d\n%s", code, printed)
+	var printed lockedBuffer
+	ended := make(chan int, 1)
+	go func() { ended <- l.callTo(&printed, "--lock-timeout", "3s", "run", "--rm", "MANIFEST") }()
+	// The call prints a note after it has waited for a second, and gives up two seconds later. A second attempt, to
+	// remove the pod, would get the lock.
+	for end := time.Now().Add(time.Minute); !strings.Contains(printed.String(), "waiting for") && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	code := -1
+	select {
+	case code = <-ended:
+	case <-time.After(3500 * time.Millisecond):
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+	if code < 0 {
+		code = <-ended
+	}
+	if code != 125 || !strings.Contains(printed.String(), "--lock-timeout") {
+		t.Errorf("exit code %d\n%s", code, printed.String())
 	}
 	l.runs("a")
 }
