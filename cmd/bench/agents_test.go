@@ -49,10 +49,13 @@ func TestIdleTargets(t *testing.T) {
 // TestProcessorTime checks that the processor time of a process grows with its work, and is zero for one that is gone.
 func TestProcessorTime(t *testing.T) {
 	before := processorTime(os.Getpid())
-	for began := time.Now(); time.Since(began) < 20*time.Millisecond; {
+	// On a busy machine, the process works only for a part of the time.
+	var grown time.Duration
+	for began := time.Now(); grown < time.Millisecond && time.Since(began) < time.Minute; {
+		grown = processorTime(os.Getpid()) - before
 	}
-	if grown := processorTime(os.Getpid()) - before; grown < time.Millisecond || grown > 10*time.Second {
-		t.Errorf("the processor time has grown by %v during 20 ms of work", grown)
+	if grown < time.Millisecond || grown > 10*time.Second {
+		t.Errorf("the processor time has grown by %v", grown)
 	}
 	if got := processorTime(1 << 23); got != 0 {
 		t.Errorf("a process that does not exist has used %v", got)
