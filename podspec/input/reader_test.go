@@ -243,8 +243,13 @@ func TestPipesWithoutWriters(t *testing.T) {
 		t.Errorf("in a directory: %v", err)
 	}
 	_ = ended.Close()
-	// The abandoned goroutine still waits for a writer.
-	writeTo(t, pipe, "")
+	// The abandoned goroutine may wait for a writer, or may not have opened the pipe yet. Opening a pipe for reading and
+	// writing does not wait.
+	writer, err := os.OpenFile(pipe, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = writer.Close() })
 	time.AfterFunc(10*time.Millisecond, func() { writeTo(t, other, manifest) })
 	if read, err := (Reader{}).Read(t.Context(), other); err != nil || len(read) != 1 || string(read[0].Text) != manifest {
 		t.Errorf("what came late was not read: %v", err)
