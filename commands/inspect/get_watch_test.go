@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/podctl/podctl/commands"
@@ -37,17 +38,19 @@ func TestWatchWorkloads(t *testing.T) {
 	} {
 		ctx, stop := context.WithCancelCause(t.Context())
 		scaled := false
+		var group sync.WaitGroup
 		out := &onWrite{then: func(all string) {
 			switch {
 			case strings.Contains(all, c.after):
 				stop(nil)
 			case !scaled && strings.HasSuffix(all, "\n"):
 				scaled = true
-				go l.Call("scale", "--replicas="+c.replicas, "deployment/web")
+				group.Go(func() { l.Call("scale", "--replicas="+c.replicas, "deployment/web") })
 			}
 		}}
 		code := commands.Main(ctx, commandstest.Env("", out, io.Discard, l.Clock.Now),
 			l.Args("get", "-w", "deploy", "-o", c.format))
+		group.Wait()
 		if code != exit.OK && code != exit.Interrupted || !strings.Contains(string(out.all), c.after) {
 			t.Errorf("-o %s: exit code %d\n%s", c.format, code, string(out.all))
 		}
