@@ -159,7 +159,7 @@ func testStoppedHolder(t *testing.T, m *machine) {
 	}
 	who := fmt.Sprintf("pid %d (podctl apply", holder.Process.Pid)
 	for _, args := range [][]string{
-		{"apply", path}, {"delete", "slowhook"}, {"--timeout", "2s", "--lock-timeout", "1m", "restart", "slowhook"},
+		{"apply", path}, {"delete", "slowhook"}, {"--timeout=15s", "--lock-timeout", "1m", "restart", "slowhook"},
 	} {
 		r := m.run(t, append([]string{"--lock-timeout", "2s"}, args...)...)
 		if r.code != 1 || !strings.Contains(r.stderr, "waiting for "+who) ||

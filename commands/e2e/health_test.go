@@ -40,16 +40,18 @@ func testProbeWait(t *testing.T, m *machine) {
 	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--no-record", "--timeout", "30s", "sick"); r.code != 0 {
 		t.Errorf("probe of readiness alone: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	never := write(t, strings.NewReplacer("name: sick", "name: never", "file, /demo", "file, /absent").Replace(sick))
+	never := write(t, strings.NewReplacer("name: sick", "name: never", "file, /demo", "file, /absent",
+		"successThreshold: 2", "failureThreshold: 100").Replace(sick))
 	m.must(t, "apply", never)
-	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--timeout", "1s", "never"); r.code != 3 ||
+	if r := m.run(t, "probe", "--wait", "--type", "readiness", "--timeout=5s", "never"); r.code != 3 ||
 		strings.Contains(r.stdout, "No probes") {
 		t.Errorf("a probe without a result in time: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	if r := m.must(t, "wait", "--for=deleted", "--timeout", "1s", "absent"); !strings.Contains(r.stdout, "absent is deleted") {
+	r = m.must(t, "wait", "--for=deleted", "--timeout", "30s", "absent")
+	if !strings.Contains(r.stdout, "absent is deleted") {
 		t.Errorf("waiting for an absent pod:\n%s", r.stdout)
 	}
-	if r := m.run(t, "wait", "--for=deleted", "--timeout", "1s", "absent", "sick"); r.code != 3 ||
+	if r := m.run(t, "wait", "--for=deleted", "--timeout=5s", "absent", "sick"); r.code != 3 ||
 		strings.Contains(r.stdout, "sick is deleted") {
 		t.Errorf("waiting for the deletion of an existing pod: exit code %d\n%s", r.code, r.stdout)
 	}
@@ -68,13 +70,13 @@ spec:
   restartPolicy: Never
   containers:
   - {name: first, image: "registry.local/podctl/demo:1", args: [exit, --after, 200ms, "7"]}
-  - {name: second, image: "registry.local/podctl/demo:1", args: [exit, --after, 600ms, "9"]}
+  - {name: second, image: "registry.local/podctl/demo:1", args: [exit, --after, 5s, "9"]}
   - {name: talks, image: "registry.local/podctl/demo:1", args: [log, --lines, "3"]}
 `
 
 // testRun: run prints the logs and exits with the exit code of the pod.
 func testRun(t *testing.T, m *machine) {
-	manifest := write(t, strings.Replace(ending, "600ms", patient(600*time.Millisecond).String(), 1))
+	manifest := write(t, ending)
 	r := m.run(t, "run", "--rm", manifest)
 	if r.code != 7 || !strings.Contains(r.stdout, "[talks] line 3") ||
 		!strings.Contains(r.stdout, "[second] exiting with 9") {
@@ -84,7 +86,7 @@ func testRun(t *testing.T, m *machine) {
 		t.Errorf("the pod exists after --rm:\n%s", r.stdout)
 	}
 	testRunUnread(t, m)
-	for _, args := range [][]string{{"/absent.yaml"}, {"--absent", manifest}, {"--timeout", "1s", write(t, sick)}} {
+	for _, args := range [][]string{{"/absent.yaml"}, {"--absent", manifest}, {"--timeout=10s", write(t, sick)}} {
 		if r := m.run(t, append([]string{"run"}, args...)...); r.code != 125 {
 			t.Errorf("run %v: exit code %d\n%s", args, r.code, r.stderr)
 		}
@@ -130,7 +132,7 @@ func testWait(t *testing.T, m *machine) {
 		t.Errorf("waiting for a pod that fails: exit code %d\n%s", r.code, r.stderr)
 	}
 	m.must(t, "wait", "--for=condition=Ready=False", "--timeout", "20s", "ending")
-	if r := m.run(t, "wait", "--for=ready", "--timeout", "1s", write(t, sick)); r.code != 3 ||
+	if r := m.run(t, "wait", "--for=ready", "--timeout=5s", write(t, sick)); r.code != 3 ||
 		!strings.Contains(r.stderr, "in time") {
 		t.Errorf("waiting without a pod: exit code %d\n%s", r.code, r.stderr)
 	}
