@@ -60,14 +60,14 @@ func testAgentGracePeriods(t *testing.T, m *machine) {
 	sandbox, began := m.readySandbox(t, "back"), time.Now()
 	a.remove(t, "goes.yaml", "back.yaml", "other.yaml")
 	a.put(t, "edited.yaml", manifest("edited", 2))
-	for version := 2; version < 22; version++ {
-		a.put(t, "often.yaml", manifest("often", version))
-		time.Sleep(100 * time.Millisecond)
-	}
 	until(t, "back and other are being deleted",
 		func() bool { return a.isDeleting(t, "back") && a.isDeleting(t, "other") })
 	a.put(t, "back.yaml", manifest("back", 1))
 	a.put(t, "other.yaml", strings.Replace(manifest("other", 1), "name: other", "name: other, uid: another", 1))
+	for version := 2; version < 22; version++ {
+		a.put(t, "often.yaml", manifest("often", version))
+		time.Sleep(100 * time.Millisecond)
+	}
 	ended := map[string]time.Duration{}
 	until(t, "the first containers have ended", func() bool {
 		for _, name := range names {

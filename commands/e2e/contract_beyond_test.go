@@ -46,7 +46,7 @@ func contractRemovalBesideStop(t *testing.T, s *subject) {
 // contractCreationBesideStop: the replacement of a container can be created while the old container stops. Otherwise
 // the replacement begins after the stop has ended.
 func contractCreationBesideStop(t *testing.T, s *subject) {
-	const grace = 2
+	const grace = 10
 	sandbox, config := s.sandbox(t, "creation")
 	old := s.start(t, sandbox, config, "old", s.Stubborn)
 	var stopping sync.WaitGroup
