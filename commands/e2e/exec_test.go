@@ -17,7 +17,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/podctl/podctl/commands/exit"
 )
@@ -114,13 +113,26 @@ func testExecAs(t *testing.T, m *machine) {
 	}
 	testBytes(t, m, "-w", "/")
 	// An interrupted command must not run any longer.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	cmd := m.command(ctx, "exec", "-q", "-u", "1000", "inside", "--", "/demo", "sleep")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
-	if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != exit.Interrupted {
+	cmd := startSleep(t, m, "-u", "1000", "inside")
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != exit.Interrupted {
 		t.Errorf("interrupted: %v", err)
 	}
+}
+
+// startSleep executes a command that does not end by itself, and waits until it runs.
+func startSleep(t *testing.T, m *machine, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := m.command(t.Context(), append(append([]string{"exec"}, args...), "--", "/demo", "sleep")...)
+	var out, errs lockedBuffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the command runs", func() bool { return strings.Contains(out.String(), "sleeping\n") })
+	return cmd
 }
 
 // lineOf returns the line of a field in the status of a process.
@@ -179,16 +191,10 @@ func testExecTerminal(t *testing.T, m *machine) {
 // testExecVanished: if a container is removed during a command, the command ends with the code of a killed process or
 // an error.
 func testExecVanished(t *testing.T, m *machine) {
-	var stderr bytes.Buffer
-	cmd := m.command(t.Context(), "exec", "-i", "inside", "-c", "echo", "--", "/demo", "sleep")
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(500 * time.Millisecond)
+	cmd := startSleep(t, m, "-i", "inside", "-c", "echo")
 	m.must(t, "delete", "--force", "inside")
 	if err := cmd.Wait(); err == nil || (cmd.ProcessState.ExitCode() != 137 && cmd.ProcessState.ExitCode() != 126) {
-		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), stderr.String())
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), cmd.Stderr)
 	}
 	m.must(t, "apply", "--wait", "--timeout", "30s", write(t, inside))
 }

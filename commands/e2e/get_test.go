@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,22 +66,24 @@ func testGet(t *testing.T, m *machine) {
 
 // testGetWatch: a watch prints only changes, and ends with exit code 130.
 func testGetWatch(t *testing.T, m *machine) {
-	var out bytes.Buffer
+	var out lockedBuffer
+	lines := func() int { return strings.Count(out.String(), "pod/ant\n") }
 	cmd := m.command(t.Context(), "get", "-w", "-o", "name", "-l", "app=two")
 	cmd.Stdout = &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(1500 * time.Millisecond)
+	until(t, "the pod is printed", func() bool { return lines() > 0 })
 	m.must(t, "apply", "--ignore-backoff", "ant")
-	time.Sleep(2500 * time.Millisecond)
+	time.Sleep(2500 * time.Millisecond) // Without a change, nothing is printed.
+	until(t, "a change is printed", func() bool { return lines() > 1 })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != 130 {
 		t.Errorf("an interrupted watch exits with %d", cmd.ProcessState.ExitCode())
 	}
-	if lines := strings.Count(out.String(), "pod/ant\n"); lines < 2 || lines > 5 {
+	if lines() > 5 {
 		t.Errorf("the watch showed:\n%s", out.String())
 	}
 }

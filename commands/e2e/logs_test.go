@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 const talkers = `apiVersion: v1
@@ -81,11 +80,13 @@ func testLogsEnd(t *testing.T, m *machine) {
 	if !strings.Contains(r.stdout, "[app] /demo\x00read\x00/proc/self/cmdline\x00\n") {
 		t.Errorf("a line without a newline:\n%s", r.stdout)
 	}
+	var out lockedBuffer
 	follow := m.command(t.Context(), "logs", "-f", "cutoff", "stays")
+	follow.Stdout = &out
 	if err := follow.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	until(t, "the log is followed", func() bool { return strings.Contains(out.String(), "sleeping\n") })
 	m.must(t, "delete", "cutoff")
 	if err := follow.Wait(); err != nil {
 		t.Errorf("following the log of a deleted pod: %v", err)
@@ -95,22 +96,23 @@ func testLogsEnd(t *testing.T, m *machine) {
 // testLogsOfRuns: the log of the previous run is kept, and following prints every run.
 func testLogsOfRuns(t *testing.T, m *machine, manifest string) {
 	t.Helper()
-	var out strings.Builder
+	var out lockedBuffer
+	runs := func() int { return strings.Count(out.String(), "line 3\n") }
 	follow := m.command(t.Context(), "logs", "-f", "-c", "again", "talkers")
 	follow.Stdout = &out
 	if err := follow.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(700 * time.Millisecond)
+	until(t, "the first run is printed", func() bool { return runs() > 0 })
 	m.must(t, "apply", "--ignore-backoff", manifest)
-	time.Sleep(1500 * time.Millisecond)
+	until(t, "the second run is printed", func() bool { return runs() > 1 })
 	if err := follow.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	if err := follow.Wait(); err == nil || follow.ProcessState.ExitCode() != 130 {
 		t.Errorf("interrupted logs -f exits with %d", follow.ProcessState.ExitCode())
 	}
-	if n := strings.Count(out.String(), "line 3\n"); n != 2 {
+	if runs() != 2 {
 		t.Errorf("two runs were followed:\n%s", out.String())
 	}
 	if r := m.must(t, "logs", "-p", "-c", "again", "talkers"); strings.Count(r.stdout, "line 3\n") != 1 {
