@@ -2,20 +2,42 @@ package e2e
 
 import (
 	"os"
+	goruntime "runtime"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
 
-// slowness returns how many times slower than usual this machine is, from PODCTL_TEST_SLOWNESS. It is set for emulated
-// machines.
-func slowness() time.Duration {
-	n, err := strconv.Atoi(os.Getenv("PODCTL_TEST_SLOWNESS"))
-	if err != nil || n < 1 {
-		return 1
+// slownessMax is the slowness of emulated machines, on which all tests have run.
+const slownessMax = 20
+
+// slowness returns how many times slower than usual this machine is. It is PODCTL_TEST_SLOWNESS, which is set for
+// emulated machines, or else the number of runnable threads for each core. That is the lowest number within a second,
+// because a quiet machine, too, is busy for moments.
+var slowness = sync.OnceValue(func() time.Duration {
+	if n, err := strconv.Atoi(os.Getenv("PODCTL_TEST_SLOWNESS")); err == nil {
+		return time.Duration(max(n, 1))
 	}
-	return time.Duration(n)
+	fewest := slownessMax * goruntime.NumCPU()
+	for range 10 {
+		fewest = min(fewest, otherRunnable())
+		time.Sleep(100 * time.Millisecond)
+	}
+	return time.Duration(max(fewest/goruntime.NumCPU(), 1))
+})
+
+// otherRunnable returns the number of runnable threads on this machine without the thread that asks, or a negative
+// number if it is unknown.
+func otherRunnable() int {
+	text, _ := os.ReadFile("/proc/loadavg")
+	// 0.20 0.18 0.12 1/80 11206: the fourth field has the runnable threads and all threads.
+	fields := strings.Fields(string(text) + " - - - -")
+	running, _, _ := strings.Cut(fields[3], "/")
+	n, _ := strconv.Atoi(running)
+	return n - 1
 }
 
 // patient returns a time limit adjusted to this machine.
@@ -53,6 +75,7 @@ func measured() map[string]string {
 func skipMeasured(t *testing.T, name string) {
 	t.Helper()
 	if why := measured()[name]; why != "" && slowness() > 1 {
-		t.Skipf("it measures time, and this machine is %d times slower than usual: %s", slowness(), why)
+		t.Skipf("it measures time, and this machine is %d times slower than usual (PODCTL_TEST_SLOWNESS=1 runs it): %s",
+			slowness(), why)
 	}
 }
