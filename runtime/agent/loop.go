@@ -60,7 +60,7 @@ func (a *Agent) beginPasses(ctx context.Context) time.Time {
 	for _, p := range due {
 		a.start(ctx, p)
 	}
-	a.metrics.countWanted(a.reconciler, a.last)
+	a.countWanted()
 	a.checkReady()
 	return model.Earlier(model.Earlier(wake, ends), dropsDue)
 }

@@ -51,14 +51,24 @@ func (s *loopState) countEvent(ctx context.Context, e *Event) {
 }
 
 // countWanted counts the wanted pods, and records when pods are first seen.
-func (m *agentMetrics) countWanted(r *reconciler, last map[types.UID]lastPass) {
-	m.Desired(len(r.kept), len(r.problems))
-	maps.DeleteFunc(m.starting, func(uid types.UID, _ time.Time) bool { return r.kept[uid] == nil })
-	for uid := range r.kept {
-		if _, had := last[uid]; !had && m.starting[uid].IsZero() {
-			m.starting[uid] = m.now()
+func (s *loopState) countWanted() {
+	m, kept := s.metrics, s.reconciler.kept
+	var fromAPI, static metrics.Wanted
+	maps.DeleteFunc(m.starting, func(uid types.UID, _ time.Time) bool { return kept[uid] == nil })
+	for uid, d := range kept {
+		count := &static
+		if d.FromCluster() {
+			count = &fromAPI
+		}
+		count.Desired++
+		if !s.isIdle(uid) {
+			count.Active++
+		}
+		if _, had := s.last[uid]; !had && m.starting[uid].IsZero() {
+			m.starting[uid] = s.now()
 		}
 	}
+	m.Wanted(fromAPI, static, len(s.reconciler.problems))
 }
 
 // countPass counts a pass under the kubelet's operation names (SyncPodType). A pod runs once a pass sees that all its

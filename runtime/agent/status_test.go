@@ -11,6 +11,8 @@ import (
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -84,7 +86,11 @@ func TestOperationsOfPasses(t *testing.T) {
 	d, edited := l.manifest("one", "a", "a1", 1), l.manifest("one", "a", "a1", 2)
 	l.wants["one"]["a"] = d
 	l.deliverNow("one")
-	l.agent.metrics.countWanted(l.agent.reconciler, l.agent.last)
+	for _, uid := range []types.UID{"api", "over"} {
+		l.agent.reconciler.kept[uid] = podspec.NewFromCluster(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}})
+	}
+	l.agent.last["over"] = lastPass{idle: true}
+	l.agent.countWanted()
 	runs := &executor.Outcome{
 		Input: &plan.Input{
 			Input: podstatus.Input{
@@ -111,6 +117,7 @@ func TestOperationsOfPasses(t *testing.T) {
 		`kubelet_pod_worker_duration_seconds_count{operation_type="update"} 1`,
 		`kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1`,
 		`kubelet_pod_start_duration_seconds_count 1`, `kubelet_desired_pods{static="true"} 1`,
+		`kubelet_desired_pods{static=""} 2`, `kubelet_active_pods{static=""} 1`, `kubelet_active_pods{static="true"} 1`,
 	} {
 		if !strings.Contains(w.Body.String(), line+"\n") {
 			t.Errorf("no %s in\n%s", line, w.Body)

@@ -21,6 +21,7 @@ type Metrics struct {
 	shown    *recent
 
 	desired        *prometheus.GaugeVec
+	active         *prometheus.GaugeVec
 	problems       prometheus.Gauge
 	podStart       prometheus.Histogram
 	podWorker      *prometheus.HistogramVec
@@ -80,7 +81,11 @@ func New(look CountFunc) *Metrics {
 // addAgent adds the metrics of sources, admission and watches.
 func (m *Metrics) addAgent() {
 	m.desired = gauges("desired_pods",
-		"The number of pods the agent is being instructed to run. static is true: none is from an API server.",
+		"The number of pods the agent is being instructed to run. static is true if the pod is not from the API server.",
+		"static")
+	m.active = gauges("active_pods",
+		"The number of pods the agent considers active and which are being considered when admitting new pods. "+
+			"static is true if the pod is not from the API server.",
 		"static")
 	m.problems = prometheus.NewGauge(prometheus.GaugeOpts{
 		Namespace: "podctl", Subsystem: "agent", Name: "source_problems",
@@ -89,7 +94,7 @@ func (m *Metrics) addAgent() {
 	m.rejections = counters("admission_rejections_total",
 		"Cumulative number pod admission rejections by the agent.", "reason")
 	m.watchDrops = counter("pod_watch_events_dropped_total", "Cumulative number of pod watch events dropped.")
-	m.registry.MustRegister(m.desired, m.problems, m.rejections, m.watchDrops)
+	m.registry.MustRegister(m.desired, m.active, m.problems, m.rejections, m.watchDrops)
 }
 
 // addPods adds the metrics of the agent's work on pods and containers.
@@ -205,9 +210,16 @@ func serve(from prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(from, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// Desired sets the number of wanted pods, and of the problems of their sources.
-func (m *Metrics) Desired(pods, problems int) {
-	m.desired.WithLabelValues("true").Set(float64(pods))
+// Wanted counts the wanted pods.
+type Wanted struct{ Desired, Active int }
+
+// Wanted sets the number of wanted pods of the API server and of other sources, and of the problems of the sources
+// (kubelet: HandlePodCleanups).
+func (m *Metrics) Wanted(fromAPI, static Wanted, problems int) {
+	for label, count := range map[string]Wanted{"": fromAPI, "true": static} {
+		m.desired.WithLabelValues(label).Set(float64(count.Desired))
+		m.active.WithLabelValues(label).Set(float64(count.Active))
+	}
 	m.problems.Set(float64(problems))
 }
 

@@ -28,7 +28,7 @@ var web = model.PodRef{Namespace: "default", Name: "web", UID: "1"}
 // full returns metrics with a value of each kind.
 func full(look CountFunc) *Metrics {
 	m := New(look)
-	m.Desired(3, 1)
+	m.Wanted(Wanted{2, 1}, Wanted{3, 3}, 1)
 	m.Pass("create", time.Second)
 	m.PodRuns(time.Second)
 	m.Relisted(time.Unix(1000, 0), time.Millisecond)
@@ -55,6 +55,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	want := []string{
+		"kubelet_active_pods gauge",
 		"kubelet_containers_per_pod_count histogram",
 		"kubelet_desired_pods gauge",
 		"kubelet_image_pull_duration_seconds histogram",
@@ -82,6 +83,8 @@ func TestNames(t *testing.T) {
 		t.Errorf("the metrics are\n%s", strings.Join(names, "\n"))
 	}
 	for _, line := range []string{
+		`kubelet_active_pods{static=""} 1`,
+		`kubelet_desired_pods{static=""} 2`,
 		`kubelet_desired_pods{static="true"} 3`,
 		`kubelet_image_pull_duration_seconds_bucket{image_size_in_bytes="10MB-100MB",le="1"} 1`,
 		`kubelet_pleg_last_seen_seconds 1000`,
