@@ -115,9 +115,11 @@ func (f *Flags) NodeLabels(given map[string]string) map[string]string {
 	return all
 }
 
-// PodPIDsFlag and SeccompDefaultFlag are flags of the agent for new pods. In the configuration, they apply to all
-// commands.
-const PodPIDsFlag, SeccompDefaultFlag = "pod-max-pids", "seccomp-default"
+// Flags of the agent for new pods. In the configuration, they apply to all commands.
+const (
+	PodPIDsFlag        = "pod-max-pids"
+	SeccompDefaultFlag = "seccomp-default"
+)
 
 // PodDefaults are what a machine gives to new pods.
 type PodDefaults struct {

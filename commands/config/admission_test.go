@@ -67,7 +67,7 @@ func TestAdmissionFlags(t *testing.T) {
 		a, err := admitting(t, c.enforce, c.file, c.environment, c.args...)
 		got := "off"
 		if a.Admit {
-			got = a.Settings.String()
+			got = a.String()
 		}
 		if err != nil || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, c.want)

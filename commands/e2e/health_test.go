@@ -47,8 +47,7 @@ func testProbeWait(t *testing.T, m *machine) {
 		strings.Contains(r.stdout, "No probes") {
 		t.Errorf("a probe without a result in time: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
-	r = m.must(t, "wait", "--for=deleted", "--timeout", "30s", "absent")
-	if !strings.Contains(r.stdout, "absent is deleted") {
+	if r := m.must(t, "wait", "--for=deleted", "--timeout=30s", "absent"); !strings.Contains(r.stdout, "is deleted") {
 		t.Errorf("waiting for an absent pod:\n%s", r.stdout)
 	}
 	if r := m.run(t, "wait", "--for=deleted", "--timeout=5s", "absent", "sick"); r.code != 3 ||

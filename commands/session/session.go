@@ -38,8 +38,8 @@ type Session struct {
 	// Pulls is the number of concurrent image pulls; zero means no limit. It must be set before the first call of
 	// Engine.
 	Pulls int
-	// PodDefaults are the defaults for new pods; nil means those of the configuration. They must be set before the first
-	// call of Engine.
+	// PodDefaults are the defaults for new pods; nil means those of the configuration. They must be set before the
+	// first call of Engine.
 	PodDefaults *config.PodDefaults
 
 	client *cri.Client

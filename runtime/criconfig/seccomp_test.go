@@ -33,7 +33,7 @@ func TestSeccompDefault(t *testing.T) {
 			container.SecurityContext.SeccompProfile = &v1.SeccompProfile{Type: c.container}
 		}
 		got, err := seccomp(pod, container, Node{SeccompDefault: c.node})
-		if err != nil || got.ProfileType != c.want {
+		if err != nil || got.GetProfileType() != c.want {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}
 	}

@@ -123,7 +123,8 @@ func selinux(o *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: o.User, Role: o.Role, Type: o.Type, Level: o.Level}
 }
 
-// seccomp returns the container's own profile, else the pod's, else the default of the node (kubelet: getSeccompProfile).
+// seccomp returns the container's own profile, else the pod's, else the default of the node (kubelet:
+// getSeccompProfile).
 func seccomp(pod *v1.Pod, c *v1.Container, node Node) (*runtimeapi.SecurityProfile, error) {
 	p := &v1.SeccompProfile{Type: v1.SeccompProfileTypeUnconfined}
 	if node.SeccompDefault {
@@ -144,7 +145,8 @@ func seccomp(pod *v1.Pod, c *v1.Container, node Node) (*runtimeapi.SecurityProfi
 				"localhostProfile must be set for the type Localhost")
 		}
 		return &runtimeapi.SecurityProfile{
-			ProfileType: runtimeapi.SecurityProfile_Localhost, LocalhostRef: filepath.Join(node.SeccompRoot, *p.LocalhostProfile),
+			ProfileType:  runtimeapi.SecurityProfile_Localhost,
+			LocalhostRef: filepath.Join(node.SeccompRoot, *p.LocalhostProfile),
 		}, nil
 	case v1.SeccompProfileTypeUnconfined:
 	}

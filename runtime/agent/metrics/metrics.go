@@ -81,7 +81,8 @@ func New(look CountFunc) *Metrics {
 // addAgent adds the metrics of sources, admission and watches.
 func (m *Metrics) addAgent() {
 	m.desired = gauges("desired_pods",
-		"The number of pods the agent is being instructed to run. static is true if the pod is not from the API server.",
+		"The number of pods the agent is being instructed to run. "+
+			"static is true if the pod is not from the API server.",
 		"static")
 	m.active = gauges("active_pods",
 		"The number of pods the agent considers active and which are being considered when admitting new pods. "+
