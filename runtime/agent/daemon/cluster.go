@@ -146,10 +146,6 @@ type Cluster interface {
 	Run(ctx context.Context, a *agent.Agent) error
 }
 
-// lastPasses limits how long the running passes of a node may take at its end. With the time for the last statuses, it
-// ends within 2 s. A kubelet does not wait for them at all.
-const lastPasses = time.Second
-
 // join joins the cluster of the settings. Without one, it does nothing.
 func (d *daemon) join(ctx context.Context) (err error) {
 	if d.Cluster == nil {
@@ -179,7 +175,7 @@ func (d *daemon) addCluster(s *agent.Settings) {
 	s.Sources = append(s.Sources, d.joined.Source())
 	s.Listeners = append(s.Listeners, d.joined.HandleEvent)
 	s.FactsChanged, s.Node = d.joined.HandleFacts, d.joined.Node
-	s.LastPasses, s.Ending = lastPasses, func() { d.leave() }
+	s.LastPasses, s.Ending = d.endLimit, func() { d.leave() }
 }
 
 // runCluster starts the work of the node. leave ends it, and returns after the last statuses.

@@ -77,6 +77,9 @@ type Settings struct {
 	Hangups <-chan os.Signal
 	Now     func() time.Time
 	Log     *slog.Logger
+
+	// endLimit is the constant of the same name, unless a test sets another one.
+	endLimit time.Duration
 }
 
 // Address is a host and a port as the user wrote them. Without a host, only this machine reaches the port.
@@ -118,6 +121,7 @@ func Run(ctx context.Context, s Settings) (err error) {
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	engine.Observer.Conditions = nil // The agent does not ask itself. A cluster sets it.
+	s.endLimit = cmp.Or(s.endLimit, endLimit)
 	d := &daemon{Settings: s, engine: engine, restart: make(chan struct{}, 1)}
 	d.devices = d.newDevices()
 	engine.UseDevices(d.devices)

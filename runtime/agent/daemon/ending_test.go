@@ -4,7 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,7 +36,21 @@ type cluster struct {
 	// passed receives a value after each pass. leaving is closed when the source has ended.
 	passed  chan struct{}
 	leaving chan struct{}
-	log     []string
+
+	mu  sync.Mutex
+	log []string
+}
+
+func (c *cluster) note(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, text)
+}
+
+func (c *cluster) notes() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.log)
 }
 
 // source is the source of a cluster.
@@ -63,7 +79,7 @@ func (s source) Run(ctx context.Context, _ <-chan chan struct{}, notify func(sou
 
 func (c *cluster) HandleEvent(_ context.Context, e *agent.Event) {
 	if e.Kind == agent.Passed {
-		c.log = append(c.log, "pass")
+		c.note("pass")
 		c.passed <- struct{}{}
 	}
 }
@@ -85,7 +101,7 @@ func (c *cluster) Run(ctx context.Context, a *agent.Agent) error {
 	if err != nil || len(shown) != 1 {
 		c.t.Errorf("the last look: %v, %v", shown, err)
 	}
-	c.log = append(c.log, "last look")
+	c.note("last look")
 	return nil
 }
 
@@ -147,7 +163,7 @@ func TestEndOfANode(t *testing.T) {
 		t: t, updates: make(chan sources.Update), passed: make(chan struct{}, 100), leaving: make(chan struct{}),
 	}
 	s := settings(t, filepath.Join(dir, "front.sock"))
-	s.Cluster = &ClusterSettings{}
+	s.Cluster, s.endLimit = &ClusterSettings{}, 10*time.Minute
 	s.Node = &NodeProgram{Join: func(context.Context, *Member) (Cluster, error) { return c, nil }}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -156,7 +172,12 @@ func TestEndOfANode(t *testing.T) {
 	pods := []*podspec.Desired{web(t)}
 	c.updates <- sources.Update{Pods: pods}
 	<-c.passed
-	got, err := (api.Client{Socket: s.Layout.AgentSocket()}).Status(t.Context())
+	client := api.Client{Socket: s.Layout.AgentSocket()}
+	got, err := client.Status(t.Context())
+	// The first pass can come before the agent listens.
+	for end := time.Now().Add(time.Minute); err != nil && time.Now().Before(end); got, err = client.Status(t.Context()) {
+		time.Sleep(10 * time.Millisecond)
+	}
 	if err != nil || got.Cluster == nil {
 		t.Errorf("the status has no cluster: %v", err)
 	}
@@ -168,7 +189,7 @@ func TestEndOfANode(t *testing.T) {
 	if err = <-ended; err != nil {
 		t.Error(err)
 	}
-	if n := len(c.log); n < 3 || c.log[n-1] != "last look" {
-		t.Errorf("log %v", c.log)
+	if log := c.notes(); len(log) < 3 || log[len(log)-1] != "last look" {
+		t.Errorf("log %v", log)
 	}
 }

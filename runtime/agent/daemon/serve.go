@@ -98,17 +98,19 @@ func (d *daemon) runAgent(ctx context.Context) error {
 	return ErrRestart
 }
 
-// turnWait is how long the loop may take to notice that the agent ends.
-const turnWait = time.Second
+// endLimit limits how long the running passes of a node may take at its end, and how long the loop of any agent may
+// take to notice the end. With the time for the last statuses, a node ends within 2 s. A kubelet does not wait for its
+// passes.
+const endLimit = time.Second
 
-// end waits until the agent has ended: running deletions finish, except those of a node (see lastPasses). If the loop
+// end waits until the agent has ended: running deletions finish, except those of a node (see endLimit). If the loop
 // is busy, end neither waits nor logs, because the loop may be blocked on a log that no process reads.
 func (d *daemon) end(ended <-chan error) error {
 	since := time.Now()
 	select {
 	case err := <-ended:
 		return err
-	case <-time.After(turnWait):
+	case <-time.After(d.endLimit):
 	}
 	if d.agent.IsStuck(since) {
 		return nil
