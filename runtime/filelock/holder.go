@@ -1,6 +1,7 @@
 package filelock
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -100,10 +101,11 @@ func (f *File) readHolder() string {
 
 // lockedBy returns the process that holds the flock of a file according to /proc/locks, or 0 if it is unknown.
 func (f *File) lockedBy() (pid int) {
-	locks, err := os.ReadFile("/proc/locks")
+	locks, err := os.Open("/proc/locks")
 	if err != nil {
 		return 0
 	}
+	defer locks.Close() //nolint:errcheck // it was only read
 	info, err := f.lstat()
 	if err != nil {
 		return 0
@@ -113,8 +115,10 @@ func (f *File) lockedBy() (pid int) {
 		return 0
 	}
 	where := fmt.Sprintf("%02x:%02x:%d", unix.Major(file.Dev), unix.Minor(file.Dev), file.Ino)
-	for line := range strings.Lines(string(locks)) {
-		fields := strings.Fields(line)
+	// Any user can hold millions of locks.
+	lines := bufio.NewScanner(io.LimitReader(locks, 1<<20))
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
 		if len(fields) < 6 || fields[1] != "FLOCK" || fields[5] != where {
 			continue
 		}

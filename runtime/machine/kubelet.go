@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // Kubelet is a process of this machine that is a kubelet or contains one.
@@ -34,7 +36,7 @@ func kubelets() map[string]string {
 }
 
 // kubeletsIn returns the processes of trusted users with the name of such a program by their directories, with their
-// default runtime. proc is /proc, or another directory in tests.
+// default runtime. The containers of pods can have any names. proc is /proc, or another directory in tests.
 func kubeletsIn(proc string) iter.Seq2[string, Kubelet] {
 	known := kubelets()
 	return func(yield func(string, Kubelet) bool) {
@@ -45,7 +47,8 @@ func kubeletsIn(proc string) iter.Seq2[string, Kubelet] {
 			}
 			dir := filepath.Join(proc, entry)
 			name := commandName(filepath.Join(dir, "comm"))
-			if standard, is := known[name]; is && isTrusted(dir) && !yield(dir, Kubelet{name, pid, standard}) {
+			standard, is := known[name]
+			if is && isTrusted(dir) && !isOfPod(dir) && !yield(dir, Kubelet{name, pid, standard}) {
 				return
 			}
 		}
@@ -55,8 +58,8 @@ func kubeletsIn(proc string) iter.Seq2[string, Kubelet] {
 // FindKubelet looks for a kubelet that uses a runtime, also in a container. proc is /proc.
 func FindKubelet(proc, endpoint string) (Kubelet, bool) {
 	for dir, k := range kubeletsIn(proc) {
-		args := strings.Split(string(contents(filepath.Join(dir, "cmdline"))), "\x00")
-		if k.Endpoint = kubeletEndpoint(dir, args, k.Endpoint); sameSocket(dir, k.Endpoint, endpoint) {
+		args := strings.Split(string(readAtMost(os.Open(filepath.Join(dir, "cmdline")))), "\x00")
+		if k.Endpoint = kubeletEndpoint(dir, args, k.Endpoint); sameSocket(proc, dir, k.Endpoint, endpoint) {
 			return k, true
 		}
 	}
@@ -97,22 +100,37 @@ func shares(proc, dir, namespace string) bool {
 }
 
 // isTrusted reports whether a process belongs to root or to the user of this one: others cannot claim to be a kubelet.
-// Any user can start a setuid program, under any name. Only root sees the programs of root.
+// Any user can start a setuid program, under any name. Only root sees the programs of root; other users see who started
+// them, unless the program has hidden that.
 func isTrusted(dir string) bool {
 	var process, program unix.Stat_t
 	if unix.Stat(dir, &process) != nil || process.Uid != 0 && int(process.Uid) != os.Geteuid() {
 		return false
 	}
-	err := unix.Stat(filepath.Join(dir, "exe"), &program)
-	return errors.Is(err, unix.EACCES) || err == nil && program.Mode&unix.S_ISUID == 0
+	if err := unix.Stat(filepath.Join(dir, "exe"), &program); err != nil {
+		return errors.Is(err, unix.EACCES) && statusOf(dir, "Uid:") == "0"
+	}
+	return program.Mode&unix.S_ISUID == 0
+}
+
+// isOfPod reports whether a process belongs to a pod of podctl or of a kubelet.
+func isOfPod(dir string) bool {
+	return strings.Contains(string(contents(filepath.Join(dir, "cgroup"))), "/kubepods")
 }
 
 // parentOf returns the name of the parent of a process, or nothing if that is init.
 func parentOf(proc, dir string) string {
+	if parent := statusOf(dir, "PPid:"); parent != "" && parent != "0" && parent != "1" {
+		return commandName(filepath.Join(proc, parent, "comm"))
+	}
+	return ""
+}
+
+// statusOf returns the first value of a line of the status of a process.
+func statusOf(dir, name string) string {
 	for line := range strings.Lines(string(contents(filepath.Join(dir, "status")))) {
-		parent, is := strings.CutPrefix(line, "PPid:")
-		if parent = strings.TrimSpace(parent); is && parent != "0" && parent != "1" {
-			return commandName(filepath.Join(proc, parent, "comm"))
+		if words := strings.Fields(line); len(words) > 1 && words[0] == name {
+			return words[1]
 		}
 	}
 	return ""
@@ -159,42 +177,47 @@ func kubeletEndpoint(dir string, args []string, standard string) string {
 	return standard
 }
 
-// maxKubeletConfig limits the file that a command line names.
-const maxKubeletConfig = 1 << 20
-
 // readAs reads a file under the name that it has for a process. It returns nothing if that is no regular file.
 func readAs(dir, path string) []byte {
-	f, err := openAs(dir, path, unix.O_RDONLY|unix.O_NONBLOCK)
+	handle, err := handleAs(dir, path)
+	if err != nil {
+		return nil
+	}
+	defer handle.Close() //nolint:errcheck // it was only a path
+	if info, statErr := handle.Stat(); statErr != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	return readAtMost(safefs.Reopen(handle, unix.O_RDONLY, path))
+}
+
+// processTextMax limits what is read of a file that a process controls, as its command line.
+const processTextMax = 1 << 20
+
+// readAtMost reads the beginning of a file that was opened. It returns nothing if that failed.
+func readAtMost(f *os.File, err error) []byte {
 	if err != nil {
 		return nil
 	}
 	defer f.Close() //nolint:errcheck // it was only read
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	text, _ := io.ReadAll(io.LimitReader(f, maxKubeletConfig))
+	text, _ := io.ReadAll(io.LimitReader(f, processTextMax))
 	return text
 }
 
-// openAs opens a file under the name that it has for a process, which can have another root directory. Users who may
-// not see that directory get their own file of that name.
-func openAs(dir, path string, flags int) (*os.File, error) {
-	from, how := "cwd", unix.OpenHow{Flags: uint64(flags | unix.O_CLOEXEC)} //nolint:gosec // flags
-	if filepath.IsAbs(path) {
-		from, how.Resolve = "root", unix.RESOLVE_IN_ROOT
+// handleAs opens a file with O_PATH under the name that it has for a process, which can have another root directory.
+// Users who may not see that directory, and kernels before 5.6, get their own file of that name.
+func handleAs(dir, path string) (*os.File, error) {
+	if !filepath.IsAbs(path) {
+		cwd, err := os.Readlink(filepath.Join(dir, "cwd"))
+		if err != nil {
+			return nil, err
+		}
+		path = filepath.Join(cwd, path)
 	}
-	base, err := unix.Open(filepath.Join(dir, from), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err == nil {
-		defer unix.Close(base) //nolint:errcheck // it was only a path
-	} else if base, how.Resolve = unix.AT_FDCWD, 0; from == "cwd" {
-		return nil, os.NewSyscallError("open", err)
+	f, err := safefs.HandleIn(filepath.Join(dir, "root"), path)
+	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.ENOSYS) {
+		return os.OpenFile(path, unix.O_PATH, 0)
 	}
-	fd, err := unix.Openat2(base, path, &how)
-	if err != nil {
-		return nil, os.NewSyscallError("openat2", err)
-	}
-	return os.NewFile(uintptr(fd), path), nil
+	return f, err
 }
 
 // flagValue returns the value of a flag in either form: --name=value, --name value.
@@ -212,19 +235,18 @@ func flagValue(args []string, name string) string {
 	return ""
 }
 
-// sameSocket reports whether an endpoint of a process and one of this process are the same socket. If that cannot be
-// examined, their names decide.
-func sameSocket(dir, theirs, ours string) bool {
+// sameSocket reports whether an endpoint of a process and one of this process are the same socket. The names decide
+// only for a process with the same files, and if the files of a process cannot be examined.
+func sameSocket(proc, dir, theirs, ours string) bool {
 	theirs, ours = strings.TrimPrefix(theirs, "unix://"), strings.TrimPrefix(ours, "unix://")
-	if f, err := openAs(dir, theirs, unix.O_PATH); err == nil {
-		defer f.Close() //nolint:errcheck // it was only a path
-		a, err := f.Stat()
-		b, ownErr := os.Stat(ours)
-		if err == nil && ownErr == nil {
-			return os.SameFile(a, b)
-		}
+	f, err := handleAs(dir, theirs)
+	if err != nil {
+		return (errors.Is(err, os.ErrPermission) || shares(proc, dir, "mnt")) && realName(theirs) == realName(ours)
 	}
-	return realName(theirs) == realName(ours)
+	defer f.Close() //nolint:errcheck // it was only a path
+	a, err := f.Stat()
+	b, ownErr := os.Stat(ours)
+	return err == nil && ownErr == nil && os.SameFile(a, b)
 }
 
 // realName returns a path with links resolved, also if it does not exist.

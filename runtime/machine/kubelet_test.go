@@ -46,9 +46,10 @@ func TestFindKubelet(t *testing.T) {
 			proc := t.TempDir()
 			dir := filepath.Join(proc, "42")
 			if err := errors.Join(
-				os.MkdirAll(filepath.Join(dir, "cwd"), 0o700),
-				os.Mkdir(filepath.Join(dir, "root"), 0o700),
-				os.WriteFile(filepath.Join(dir, "cwd/kubelet.yaml"), []byte("containerRuntimeEndpoint: unix:///run/own.sock\n"), 0o600),
+				os.MkdirAll(filepath.Join(dir, "root/own"), 0o700),
+				os.Symlink("/own", filepath.Join(dir, "cwd")),
+				inNamespace(proc, "self"), inNamespace(proc, "42"),
+				os.WriteFile(filepath.Join(dir, "root/own/kubelet.yaml"), []byte("containerRuntimeEndpoint: unix:///run/own.sock\n"), 0o600),
 				os.WriteFile(filepath.Join(dir, "root/kubelet.yaml"), []byte("containerRuntimeEndpoint: /run/inner.sock\n"), 0o600),
 				unix.Mkfifo(filepath.Join(dir, "root/endless"), 0o600),
 				os.WriteFile(filepath.Join(dir, "exe"), nil, 0o600),
@@ -64,6 +65,12 @@ func TestFindKubelet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inNamespace puts a process into the only mount namespace of a test.
+func inNamespace(proc, pid string) error {
+	dir := filepath.Join(proc, pid, "ns")
+	return errors.Join(os.MkdirAll(dir, 0o700), os.Symlink("mnt:[1]", filepath.Join(dir, "mnt")))
 }
 
 // TestKubeletInContainer checks that sockets are compared as files: a kubelet in a container can have the socket of this
@@ -92,7 +99,20 @@ func TestKubeletInContainer(t *testing.T) {
 	if k, found := FindKubelet(proc, "unix://"+socket); found {
 		t.Errorf("found %+v with another socket", k)
 	}
-	if err := errors.Join(os.Remove(inner), os.Link(socket, inner)); err != nil {
+	if err := os.Remove(inner); err != nil {
+		t.Fatal(err)
+	}
+	if k, found := FindKubelet(proc, "unix://"+socket); found {
+		t.Errorf("found %+v without a socket", k)
+	}
+	pod := filepath.Join(proc, "42/cgroup")
+	if err := errors.Join(os.Link(socket, inner), os.WriteFile(pod, []byte("1:cpu:/kubepods/podu/c\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if k, found := FindKubelet(proc, "unix://"+socket); found {
+		t.Errorf("found %+v of a pod", k)
+	}
+	if err := os.Remove(pod); err != nil {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {

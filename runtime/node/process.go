@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -97,7 +98,12 @@ func seesOurs(pid int, l layout) bool {
 	if err != nil {
 		return false
 	}
-	theirs, err := os.Stat(fmt.Sprintf("/proc/%d/root%s", pid, l.path()))
+	handle, err := safefs.HandleIn(fmt.Sprintf("/proc/%d/root", pid), l.path())
+	if err != nil {
+		return false
+	}
+	defer handle.Close() //nolint:errcheck // it was only a path
+	theirs, err := handle.Stat()
 	return err == nil && os.SameFile(ours, theirs)
 }
 
@@ -294,9 +300,20 @@ func countPods(ctx context.Context, l layout) (int, error) {
 	return n, err
 }
 
+// tailMax is how much of the end of a log is read: containers cause lines in it.
+const tailMax = 64 << 10
+
 // tail returns the end of a log for an error message.
 func tail(path string) string {
-	text, err := os.ReadFile(path)
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	if info, statErr := f.Stat(); statErr == nil {
+		_, _ = f.Seek(max(info.Size()-tailMax, 0), io.SeekStart)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, tailMax))
 	if err != nil {
 		return err.Error()
 	}

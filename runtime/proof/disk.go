@@ -13,6 +13,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/volume"
 )
 
@@ -76,19 +77,20 @@ func envFile(c volume.Context, ref *v1.FileKeySelector) (text []byte, err error)
 	if err != nil {
 		return nil, fmt.Errorf("volume %q: %w", vol.Name, err)
 	}
-	root, err := os.OpenRoot(path)
+	// A container can put a device there. Opening a device may have side effects.
+	handle, err := safefs.HandleBeneath(path, ref.Path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
 	}
-	defer func() { err = errors.Join(err, root.Close()) }()
-	f, err := root.OpenFile(ref.Path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	defer handle.Close() //nolint:errcheck // it was only a path
+	if info, statErr := handle.Stat(); statErr != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
+	}
+	f, err := safefs.Reopen(handle, unix.O_RDONLY, ref.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if info, statErr := f.Stat(); statErr != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
-	}
 	text, err = input.ReadAtMost(f, envFileMax)
 	if err != nil {
 		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)

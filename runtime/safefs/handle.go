@@ -36,6 +36,35 @@ func Handle(dir *os.File, name string) (*os.File, fs.FileInfo, error) {
 	return described(os.NewFile(uintptr(fd), "handle"))
 }
 
+// HandleIn opens a path with O_PATH under the name that it has for a process with another root directory: no link leads
+// out of that directory. Kernels before 5.6 cannot do that.
+func HandleIn(root, path string) (*os.File, error) { return handleOf(root, path, unix.RESOLVE_IN_ROOT) }
+
+// HandleBeneath opens a relative path in a directory with O_PATH. It refuses a link that leads out of that directory.
+// Kernels before 5.6 cannot do that.
+func HandleBeneath(dir, path string) (*os.File, error) {
+	f, err := handleOf(dir, path, unix.RESOLVE_BENEATH)
+	if errors.Is(err, unix.EXDEV) {
+		return nil, errors.New("it is a link that leads out of the directory")
+	}
+	return f, err
+}
+
+func handleOf(dir, path string, resolve uint64) (*os.File, error) {
+	base, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("open", err)
+	}
+	defer unix.Close(base) //nolint:errcheck // it was only a path
+	fd, err := unix.Openat2(base, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return nil, os.NewSyscallError("openat2", err)
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
 // Reopen opens the regular file or directory of a handle. name is used in errors. The caller closes both.
 func Reopen(handle *os.File, flags int, name string) (*os.File, error) {
 	return reopen(int(handle.Fd()), flags|unix.O_NONBLOCK|unix.O_NOCTTY, name)

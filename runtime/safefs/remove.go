@@ -3,6 +3,7 @@ package safefs
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -82,17 +83,29 @@ func (r *remover) empty(parent int, name string, depth int) error {
 	}
 	dir := os.NewFile(uintptr(fd), name)
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return err
-	}
-	for _, entry := range names {
-		if err := r.remove(fd, entry, depth+1); err != nil {
+	// A container can create millions of names.
+	for {
+		names, err := dir.Readdirnames(namesMax)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, entry := range names {
+			if err = r.remove(fd, entry, depth+1); err != nil {
+				return err
+			}
+		}
+		// A file system may skip names after others were removed.
+		if _, err = dir.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
 	}
-	return nil
 }
+
+// namesMax is how many names of a directory are read at a time.
+const namesMax = 1024
 
 // moveUp moves a directory that is too deep next to the tree. It is removed after the tree.
 func (r *remover) moveUp(parent int, name string) error {

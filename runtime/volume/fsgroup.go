@@ -2,6 +2,7 @@ package volume
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"syscall"
 
@@ -22,29 +23,34 @@ func (c Context) giveToPod(dir *safefs.Dir) error {
 	if group == nil {
 		return nil
 	}
-	return safefs.Wrapf(applyGroup(dir, int(*group), readWriteBits), "changing its group to %d (fsGroup)", *group)
+	err := applyGroup(dir, int(*group), readWriteBits, depthMax)
+	return safefs.Wrapf(err, "changing its group to %d (fsGroup)", *group)
 }
 
 // applyGroup gives a volume to a group. It handles the volume itself last, so that the group on the volume means that
 // everything below has it. It changes links, not their targets. It checks and changes each file through one open
-// handle, because containers may replace files.
-func applyGroup(dir *safefs.Dir, group int, bits fs.FileMode) error {
+// handle, because containers may replace files. It refuses trees that are deeper than a number of directories, because
+// each level is an open file.
+func applyGroup(dir *safefs.Dir, group int, bits fs.FileMode, depth int) error {
+	if depth < 0 {
+		return fmt.Errorf("it has more than %d directories inside each other", depthMax)
+	}
 	entries, err := dir.Entries()
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if err := applyGroupTo(dir, entry.Name(), group, bits); err != nil {
+		if err := applyGroupTo(dir, entry.Name(), group, bits, depth); err != nil {
 			return err
 		}
 	}
 	return dir.Give(group, bits|groupDirBits)
 }
 
-func applyGroupTo(dir *safefs.Dir, name string, group int, bits fs.FileMode) error {
+func applyGroupTo(dir *safefs.Dir, name string, group int, bits fs.FileMode, depth int) error {
 	sub, err := dir.Open(name)
 	if err == nil {
-		return errors.Join(applyGroup(sub, group, bits), sub.Close())
+		return errors.Join(applyGroup(sub, group, bits, depth-1), sub.Close())
 	}
 	if !errors.Is(err, syscall.ENOTDIR) {
 		return err

@@ -332,7 +332,7 @@ func TestFSGroupIsSafeWhileFilesAreSwapped(t *testing.T) {
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
 	for range 500 {
-		_ = applyGroup(dir, 4711, readWriteBits)
+		_ = applyGroup(dir, 4711, readWriteBits, depthMax)
 	}
 	stop()
 	wantMode(t, filepath.Join(outside, "file"), 0o600)
@@ -443,4 +443,18 @@ func TestSubPathsAreNotMadeBehindALinkOfAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = f.Close()
+}
+
+// TestDeepGroup checks that a tree of a container that is too deep is refused before all files are open.
+func TestDeepGroup(t *testing.T) {
+	base := t.TempDir()
+	write(t, base+strings.Repeat("/d", depthMax+2)+"/x", "")
+	dir, err := safefs.OpenDir(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	if err = applyGroup(dir, os.Getegid(), readWriteBits, depthMax); err == nil || !strings.Contains(err.Error(), "more than 500 directories") {
+		t.Error(err)
+	}
 }

@@ -143,5 +143,5 @@ func (w *writer) giveToGroup() error {
 	if w.group == nil {
 		return nil
 	}
-	return applyGroup(w.dir, int(*w.group), readOnlyBits)
+	return applyGroup(w.dir, int(*w.group), readOnlyBits, depthMax)
 }
