@@ -54,15 +54,21 @@ func (s *loopState) countEvent(ctx context.Context, e *Event) {
 func (s *loopState) countWanted() {
 	m, kept := s.metrics, s.reconciler.kept
 	var fromAPI, static metrics.Wanted
+	count := func(uid types.UID, in *metrics.Wanted) {
+		in.Desired++
+		if !s.isIdle(uid) {
+			in.Active++
+		}
+	}
+	for uid := range s.reconciler.ending { // The API server deletes them.
+		count(uid, &fromAPI)
+	}
 	maps.DeleteFunc(m.starting, func(uid types.UID, _ time.Time) bool { return kept[uid] == nil })
 	for uid, d := range kept {
-		count := &static
 		if d.FromCluster() {
-			count = &fromAPI
-		}
-		count.Desired++
-		if !s.isIdle(uid) {
-			count.Active++
+			count(uid, &fromAPI)
+		} else {
+			count(uid, &static)
 		}
 		if _, had := s.last[uid]; !had && m.starting[uid].IsZero() {
 			m.starting[uid] = s.now()

@@ -89,6 +89,7 @@ func TestOperationsOfPasses(t *testing.T) {
 	for _, uid := range []types.UID{"api", "over"} {
 		l.agent.reconciler.kept[uid] = podspec.NewFromCluster(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: uid}})
 	}
+	l.agent.reconciler.ending = map[types.UID]*podspec.Desired{"ends": {}}
 	l.agent.last["over"] = lastPass{idle: true}
 	l.agent.countWanted()
 	runs := &executor.Outcome{
@@ -117,7 +118,7 @@ func TestOperationsOfPasses(t *testing.T) {
 		`kubelet_pod_worker_duration_seconds_count{operation_type="update"} 1`,
 		`kubelet_pod_worker_duration_seconds_count{operation_type="kill"} 1`,
 		`kubelet_pod_start_duration_seconds_count 1`, `kubelet_desired_pods{static="true"} 1`,
-		`kubelet_desired_pods{static=""} 2`, `kubelet_active_pods{static=""} 1`, `kubelet_active_pods{static="true"} 1`,
+		`kubelet_desired_pods{static=""} 3`, `kubelet_active_pods{static=""} 2`, `kubelet_active_pods{static="true"} 1`,
 	} {
 		if !strings.Contains(w.Body.String(), line+"\n") {
 			t.Errorf("no %s in\n%s", line, w.Body)

@@ -36,12 +36,12 @@ func agentDifferences() (rows []metricDifference) {
 		},
 		"the labels of a build by make": {"kubernetes_build_info{*"},
 		"details of the loop of a kubelet": {
-			"*kubelet_active_pods*", "*kubelet_cgroup_manager_*", "*kubelet_evented_pleg_*", "*kubelet_orphaned_runtime_*",
+			"*kubelet_cgroup_manager_*", "*kubelet_evented_pleg_*", "*kubelet_orphaned_runtime_*",
 			"*kubelet_pleg_discard_events*", "*kubelet_pleg_pod_relist_*", "*kubelet_pleg_relist_interval_*",
 			"*kubelet_pod_worker_start_*", "*kubelet_run_podsandbox_*", "*kubelet_working_pods*", "*kubelet_restarted_pods*",
 			"*kubelet_cgroup_version*", "*kubelet_lifecycle_handler_http_fallbacks*",
 			"*kubelet_sleep_action_*", "*kubelet_pod_in_progress_resizes*", "*kubelet_terminated_containers*",
-			"*kubelet_managed_ephemeral_*", "*kubelet_started_user_namespaced_*", "*kubelet_graceful_shutdown_*",
+			"*kubelet_managed_ephemeral_*", "*kubelet_graceful_shutdown_*",
 		},
 		"other measures of the start of pods; podctl has kubelet_pod_start_duration_seconds": {
 			"*kubelet_first_network_pod_*", "*kubelet_pod_start_sli_*", "*kubelet_pod_start_total_*",
