@@ -127,8 +127,8 @@ func (o *agentOptions) run(cmd *cobra.Command, sess *session.Session, args []str
 	return err
 }
 
-// print prints the settings if they are valid. It then checks what the start of an agent needs besides. A change is
-// only refused if the settings are printed before this check fails; see settings.compare.
+// print prints the settings if they are valid, and then checks the port, the runtime and the files that a start needs.
+// A change is only refused if the settings are printed before this check fails; see settings.compare.
 func (o *agentOptions) print(ctx context.Context, sess *session.Session, args []string, now settings) error {
 	if err := o.complete(sess, args, now); err != nil {
 		return err
@@ -187,7 +187,7 @@ func (o *agentOptions) complete(sess *session.Session, args []string, now settin
 	if o.Listen, err = o.address(); err != nil {
 		return err
 	}
-	o.Log, sess.Logs, sess.Pulls, sess.PodDefaults = newLog(sess), o.Logs, o.Pulls, &o.limitFlags.PodDefaults
+	o.Log, sess.Logs, sess.Pulls, sess.PodDefaults = newLog(sess), o.Logs, o.Pulls, o.limitFlags.PodDefaults
 	// Passes of an agent often wait for each other, so this is logged only with --verbose.
 	sess.Waiting = func(text string) { o.Log.Debug("waiting", "for", text) }
 	if o.Sources, err = o.newSources(sess, args); err != nil {

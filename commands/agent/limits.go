@@ -63,7 +63,7 @@ type limitOptions struct {
 func (o *limitOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.PIDs, config.PodPIDsFlag, -1, "Maximum number of processes and threads of a pod (-1: no limit)")
 	f.BoolVar(&o.Seccomp, config.SeccompDefaultFlag, false,
-		"Run containers without a seccomp profile with that of the runtime, instead of without one")
+		"Use the default seccomp profile of the runtime for containers that set none")
 	f.StringSliceVar(&o.enforce, enforceFlag, nil,
 		"pods: limit all pods together to the resources that --system-reserved leaves; none: do not "+
 			"(default pods as a node of a cluster, otherwise none)")

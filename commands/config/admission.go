@@ -125,7 +125,7 @@ const (
 type PodDefaults struct {
 	// PIDs is the maximum number of tasks of a pod. Zero and less mean no limit.
 	PIDs int64
-	// Seccomp is set if containers without a seccomp profile have that of the runtime.
+	// Seccomp is set if containers that set no seccomp profile have the default one of the runtime.
 	Seccomp bool
 }
 

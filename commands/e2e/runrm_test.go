@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"strings"
 	"testing"
@@ -26,16 +27,16 @@ spec:
 // call runs a command to its end, and returns its exit code and its output.
 func (l *crashLab) call(args ...string) (int, string) {
 	var printed bytes.Buffer
-	code := l.callTo(&printed, args...)
+	code := l.callTo(l.t.Context(), &printed, args...)
 	return code, printed.String()
 }
 
 // callTo is like call, but writes the output to a writer.
-func (l *crashLab) callTo(out io.Writer, args ...string) int {
+func (l *crashLab) callTo(ctx context.Context, out io.Writer, args ...string) int {
 	env := &commands.Env{
 		In: strings.NewReader(""), Out: out, Err: out, Now: time.Now, Getenv: func(string) string { return "" },
 	}
-	return commands.Main(l.t.Context(), env, l.args(args))
+	return commands.Main(ctx, env, l.args(args))
 }
 
 // runs checks that a container of the pod job runs, and waits up to a minute for it.
@@ -105,7 +106,9 @@ func TestRunWithoutLockRemovesNothing(t *testing.T) {
 	}
 	var printed lockedBuffer
 	ended := make(chan int, 1)
-	go func() { ended <- l.callTo(&printed, "--lock-timeout", "3s", "run", "--rm", "MANIFEST") }()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	go func() { ended <- l.callTo(ctx, &printed, "--lock-timeout", "3s", "run", "--rm", "MANIFEST") }()
 	// The call prints a note after it has waited for a second, and gives up two seconds later. A second attempt, to
 	// remove the pod, would get the lock.
 	for end := time.Now().Add(time.Minute); !strings.Contains(printed.String(), "waiting for") && time.Now().Before(end); {

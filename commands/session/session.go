@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,9 @@ type Session struct {
 	// Pulls is the number of concurrent image pulls; zero means no limit. It must be set before the first call of
 	// Engine.
 	Pulls int
-	// PodDefaults are the defaults for new pods; nil means those of the configuration. They must be set before the
+	// PodDefaults are the defaults for new pods; zero means those of the configuration. They must be set before the
 	// first call of Engine.
-	PodDefaults *config.PodDefaults
+	PodDefaults config.PodDefaults
 
 	client *cri.Client
 	engine *runtime.Engine
@@ -79,10 +80,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 	client.Log = s.logger()
 	client.Starting = func(text string) { s.IO.NoteOnce("%s", text) }
 	s.client = client
-	defaults := s.Flags.PodDefaults()
-	if s.PodDefaults != nil {
-		defaults = *s.PodDefaults
-	}
+	defaults := cmp.Or(s.PodDefaults, s.Flags.PodDefaults())
 	s.engine = runtime.NewEngine(client, runtime.Settings{
 		Layout: s.Flags.Layout(), Now: s.IO.Now,
 		Sources: observe.Sources{

@@ -218,8 +218,9 @@ func TestCgroupWithAProcessStays(t *testing.T) {
 	tr, root := realTree(t)
 	name := root + "/kubepods/podu1"
 	cmd := occupy(t, tr, name)
-	if err := (Machine{}).Remove(context.Background(), name); !isBusy(err, cmd) {
-		t.Errorf("error %v, want a BusyError with process %d", err, cmd.Process.Pid)
+	began := time.Now()
+	if err := (Machine{}).Remove(context.Background(), name); !isBusy(err, cmd) || time.Since(began) < removeTimeout {
+		t.Errorf("error %v after %s, want a BusyError with process %d", err, time.Since(began), cmd.Process.Pid)
 	}
 	if !(Machine{}).Exists(name) {
 		t.Error("it was removed although it is in use")

@@ -50,7 +50,8 @@ type Node struct {
 	AppArmor        bool     `json:"appArmor,omitempty"`
 	// SeccompRoot is the directory of the profiles of type Localhost.
 	SeccompRoot string `json:"seccompRoot,omitempty"`
-	// SeccompDefault is set if containers without a profile have that of the runtime (kubelet: seccompDefault).
+	// SeccompDefault is set if containers that set no profile have the default one of the runtime (kubelet:
+	// seccompDefault).
 	SeccompDefault bool `json:"seccompDefault,omitempty"`
 	// Handlers are the runtime's handlers by name, "" being the default.
 	Handlers                 map[string]Handler `json:"handlers,omitempty"`

@@ -23,7 +23,7 @@ func TestSeccompDefault(t *testing.T) {
 		{true, unconfined, standard, runtimeapi.SecurityProfile_RuntimeDefault},
 		{false, standard, "", runtimeapi.SecurityProfile_RuntimeDefault},
 	} {
-		// Contexts without a profile are no profiles.
+		// A security context without a profile is ignored.
 		pod, container := &v1.Pod{}, &v1.Container{SecurityContext: &v1.SecurityContext{}}
 		pod.Spec.SecurityContext = &v1.PodSecurityContext{}
 		if c.pod != "" {

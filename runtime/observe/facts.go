@@ -52,7 +52,7 @@ type Sources struct {
 	CgroupRoot string
 	// PodPIDs limits the tasks of each pod, unless it is zero or negative.
 	PodPIDs int64
-	// SeccompDefault is set if containers without a seccomp profile have that of the runtime.
+	// SeccompDefault is set if containers that set no seccomp profile have the default one of the runtime.
 	SeccompDefault bool
 	// Machine reads the facts of the machine; nil reads those of this one.
 	Machine func() criconfig.Node

@@ -68,11 +68,6 @@ func (b *bubble) state() string {
 	return uids(*b.last)
 }
 
-// passes lets time pass.
-func passes(d time.Duration) {
-	apitest.Sleep(d)
-}
-
 // inBubble runs a test with a source. load replaces the conversion of pods, if it is not nil.
 func inBubble(t *testing.T, load func(*v1.Pod) (*podspec.Desired, error), test func(*bubble), pods ...v1.Pod) {
 	t.Helper()
@@ -189,7 +184,7 @@ func TestBadAnswers(t *testing.T) {
 				}
 				b.answers(c.answer)
 				b.endWatch()
-				passes(30 * time.Minute)
+				apitest.Sleep(30 * time.Minute)
 				b.check(t, c.want)
 				if n := b.requests(); n > 2000 {
 					t.Errorf("%d requests in half an hour", n)
@@ -200,7 +195,7 @@ func TestBadAnswers(t *testing.T) {
 				b.version = 9
 				b.server.mu.Unlock()
 				b.endWatch()
-				passes(90 * time.Minute)
+				apitest.Sleep(90 * time.Minute)
 				if got := b.state(); got != "1 2" {
 					t.Errorf("afterwards %q", got)
 				}
@@ -246,11 +241,11 @@ func TestRefusedConnections(t *testing.T) {
 	inBubble(t, nil, func(b *bubble) {
 		b.network.Refuse(true)
 		b.endWatch()
-		passes(time.Hour)
+		apitest.Sleep(time.Hour)
 		b.check(t, "check that the API server runs")
 		b.network.Refuse(false)
 		b.add(podNamed("two", "2"))
-		passes(time.Minute)
+		apitest.Sleep(time.Minute)
 		if got, log := b.state(), fmt.Sprint(b.takeLog()); got != "1 2" || !strings.Contains(log, "works again") {
 			t.Errorf("afterwards %q, %s", got, log)
 		}
@@ -261,7 +256,7 @@ func TestRefusedConnections(t *testing.T) {
 func TestSilentWatch(t *testing.T) {
 	inBubble(t, nil, func(b *bubble) {
 		b.add(podNamed("two", "2"))
-		passes(20 * time.Minute)
+		apitest.Sleep(20 * time.Minute)
 		if got, log := b.state(), b.takeLog(); got != "1 2" || len(log) != 0 {
 			t.Errorf("%q, %s", got, log)
 		}
@@ -275,7 +270,7 @@ func TestSlowAnswers(t *testing.T) {
 			b.answers(apitest.Slow(after, func(http.ResponseWriter, *http.Request) {}))
 			b.add(podNamed("two", "2"))
 			b.endWatch()
-			passes(5 * time.Hour)
+			apitest.Sleep(5 * time.Hour)
 			if got := b.state(); got != "1 2" {
 				t.Errorf("%s: %q", after, got)
 			}
@@ -295,7 +290,7 @@ func TestEmptied(t *testing.T) {
 		b.pods, b.version = nil, 2
 		b.server.mu.Unlock()
 		b.events <- expiredEvent()
-		passes(time.Minute)
+		apitest.Sleep(time.Minute)
 		if got := b.state(); got != "" || !b.last.Complete {
 			t.Errorf("emptied: %q", got)
 		}
@@ -303,7 +298,7 @@ func TestEmptied(t *testing.T) {
 		b.pods, b.version = pods, 9
 		b.server.mu.Unlock()
 		b.events <- expiredEvent()
-		passes(time.Minute)
+		apitest.Sleep(time.Minute)
 		if got := b.state(); got != "1" {
 			t.Errorf("restored: %q", got)
 		}
@@ -367,7 +362,7 @@ func TestManyPods(t *testing.T) {
 		all[i] = podNamed(fmt.Sprint("p", i), types.UID(fmt.Sprint("u", i)))
 	}
 	inBubble(t, nil, func(b *bubble) {
-		passes(time.Minute)
+		apitest.Sleep(time.Minute)
 		if got := len(strings.Fields(b.state())); got != manyPods {
 			t.Fatalf("%d pods: %s", got, b.takeLog())
 		}

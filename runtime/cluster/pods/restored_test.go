@@ -26,11 +26,11 @@ func TestRestored(t *testing.T) {
 	}{"refused": {true, nil}, "busy": {false, busy}, "busy after the begin": {false, onlyWatches(inside)}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(b *bubble) {
-				passes(time.Minute) // The reflector lists after a watch that ends in less than a second.
+				apitest.Sleep(time.Minute) // The reflector lists after a watch that ends in less than a second.
 				b.answers(c.answer)
 				b.network.Refuse(c.refuses)
 				b.endWatch()
-				passes(30 * time.Minute)
+				apitest.Sleep(30 * time.Minute)
 				if n := b.requests() + b.network.Refusals(); n > 2000 {
 					t.Errorf("%d tries in half an hour", n)
 				}
@@ -39,7 +39,7 @@ func TestRestored(t *testing.T) {
 				b.server.mu.Unlock()
 				b.answers(nil)
 				b.network.Refuse(false)
-				passes(time.Minute)
+				apitest.Sleep(time.Minute)
 				if got := b.state(); got != "1 2" {
 					t.Errorf("afterwards %q", got)
 				}
