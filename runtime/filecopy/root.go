@@ -2,7 +2,6 @@ package filecopy
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path"
 
@@ -49,17 +48,12 @@ func (r *Root) OpenDir(name string) (*os.File, error) {
 	return r.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 }
 
-func (r *Root) open(name string, flags uint64) (*os.File, error) {
-	fd, err := unix.Openat2(int(r.dir.Fd()), name, &unix.OpenHow{
-		Flags: flags | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	switch {
-	case errors.Is(err, unix.ENOSYS):
-		return nil, fmt.Errorf("opening %s safely needs Linux 5.6: %w", plain(name), err)
-	case err != nil:
+func (r *Root) open(name string, flags int) (*os.File, error) {
+	f, err := safefs.OpenIn(r.dir, name, flags)
+	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: plain(name), Err: err}
 	}
-	return os.NewFile(uintptr(fd), name), nil
+	return f, nil
 }
 
 // Target returns the directory and the name for writing a file named base. If name is a directory, that is base in it,

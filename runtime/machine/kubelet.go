@@ -184,13 +184,10 @@ func readAs(dir, path string) []byte {
 		return nil
 	}
 	defer handle.Close() //nolint:errcheck // it was only a path
-	if info, statErr := handle.Stat(); statErr != nil || !info.Mode().IsRegular() {
-		return nil
-	}
-	return readAtMost(safefs.Reopen(handle, unix.O_RDONLY, path))
+	return readAtMost(safefs.ReopenRegular(handle, path))
 }
 
-// processTextMax limits what is read of a file that a process controls, as its command line.
+// processTextMax limits what is read of a file that a process controls, such as its command line.
 const processTextMax = 1 << 20
 
 // readAtMost reads the beginning of a file that was opened. It returns nothing if that failed.

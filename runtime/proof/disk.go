@@ -83,10 +83,10 @@ func envFile(c volume.Context, ref *v1.FileKeySelector) (text []byte, err error)
 		return nil, fmt.Errorf("%s in volume %s: %w", ref.Path, ref.VolumeName, err)
 	}
 	defer handle.Close() //nolint:errcheck // it was only a path
-	if info, statErr := handle.Stat(); statErr != nil || !info.Mode().IsRegular() {
-		return nil, errors.Join(statErr, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName))
+	f, err := safefs.ReopenRegular(handle, ref.Path)
+	if errors.Is(err, safefs.ErrNotRegular) {
+		return nil, fmt.Errorf("%s in volume %s is not a regular file", ref.Path, ref.VolumeName)
 	}
-	f, err := safefs.Reopen(handle, unix.O_RDONLY, ref.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -107,15 +107,7 @@ func (d *Dir) OpenRegular(name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, err
 	}
 	defer handle.Close() //nolint:errcheck // A handle.
-	var f *os.File
-	switch {
-	case info.Mode()&fs.ModeSymlink != 0:
-		err = ErrLink
-	case !info.Mode().IsRegular():
-		err = ErrNotRegular
-	default:
-		f, err = Reopen(handle, unix.O_RDONLY, d.Join(name))
-	}
+	f, err := reopenRegular(handle, info, d.Join(name))
 	if err != nil {
 		return nil, nil, &fs.PathError{Op: "open", Path: d.Join(name), Err: err}
 	}

@@ -36,33 +36,69 @@ func Handle(dir *os.File, name string) (*os.File, fs.FileInfo, error) {
 	return described(os.NewFile(uintptr(fd), "handle"))
 }
 
-// HandleIn opens a path with O_PATH under the name that it has for a process with another root directory: no link leads
-// out of that directory. Kernels before 5.6 cannot do that.
-func HandleIn(root, path string) (*os.File, error) { return handleOf(root, path, unix.RESOLVE_IN_ROOT) }
+// HandleIn opens a path with O_PATH under the name that it has for a process with another root directory (see OpenIn).
+// It needs Linux 5.6.
+func HandleIn(root, path string) (*os.File, error) {
+	return handleBelow(root, path, unix.RESOLVE_IN_ROOT)
+}
 
 // HandleBeneath opens a relative path in a directory with O_PATH. It refuses a link that leads out of that directory.
-// Kernels before 5.6 cannot do that.
+// It needs Linux 5.6.
 func HandleBeneath(dir, path string) (*os.File, error) {
-	f, err := handleOf(dir, path, unix.RESOLVE_BENEATH)
+	f, err := handleBelow(dir, path, unix.RESOLVE_BENEATH)
 	if errors.Is(err, unix.EXDEV) {
 		return nil, errors.New("it is a link that leads out of the directory")
 	}
 	return f, err
 }
 
-func handleOf(dir, path string, resolve uint64) (*os.File, error) {
-	base, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+func handleBelow(dir, path string, resolve uint64) (*os.File, error) {
+	base, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, os.NewSyscallError("open", err)
+		return nil, err
 	}
-	defer unix.Close(base) //nolint:errcheck // it was only a path
-	fd, err := unix.Openat2(base, path, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS,
+	defer base.Close() //nolint:errcheck // A handle.
+	return openBelow(base, path, unix.O_PATH, resolve)
+}
+
+// OpenIn opens a path with a directory as the root: absolute links start at it, and no link leads out of it. It needs
+// Linux 5.6.
+func OpenIn(root *os.File, path string, flags int) (*os.File, error) {
+	return openBelow(root, path, flags, unix.RESOLVE_IN_ROOT)
+}
+
+func openBelow(dir *os.File, path string, flags int, resolve uint64) (*os.File, error) {
+	fd, err := unix.Openat2(int(dir.Fd()), path, &unix.OpenHow{
+		Flags:   uint64(flags) | unix.O_CLOEXEC, //nolint:gosec // Flags are positive.
+		Resolve: resolve | unix.RESOLVE_NO_MAGICLINKS,
 	})
-	if err != nil {
-		return nil, os.NewSyscallError("openat2", err)
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return nil, fmt.Errorf("opening files safely needs Linux 5.6: %w", err)
+	case err != nil:
+		return nil, err
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// ReopenRegular opens the regular file of a handle for reading. A link is ErrLink, and any other file is ErrNotRegular.
+// name is used in errors. The caller closes both.
+func ReopenRegular(handle *os.File, name string) (*os.File, error) {
+	info, err := handle.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return reopenRegular(handle, info, name)
+}
+
+func reopenRegular(handle *os.File, info fs.FileInfo, name string) (*os.File, error) {
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		return nil, ErrLink
+	case !info.Mode().IsRegular():
+		return nil, ErrNotRegular
+	}
+	return Reopen(handle, unix.O_RDONLY, name)
 }
 
 // Reopen opens the regular file or directory of a handle. name is used in errors. The caller closes both.
