@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -234,12 +233,13 @@ func (s *loopState) WakeUsers(ctx context.Context, resource string) {
 	})
 }
 
-// KeptPods returns the pods that are kept, or none once the agent has ended. It is safe for concurrent use.
-func (s *loopState) KeptPods(ctx context.Context) []model.PodRef {
+// WritingPods returns the pods whose containers may write logs: those that are kept, and those that are being deleted.
+// It returns none once the agent has ended. It is safe for concurrent use.
+func (s *loopState) WritingPods(ctx context.Context) []model.PodRef {
 	refs, _ := call(ctx, s.inbox, func() []model.PodRef {
-		refs := make([]model.PodRef, 0, len(s.reconciler.kept))
-		for _, uid := range slices.Sorted(maps.Keys(s.reconciler.kept)) {
-			refs = append(refs, model.RefOf(s.reconciler.kept[uid].Pod))
+		var refs []model.PodRef
+		for _, d := range s.reconciler.shownPods() {
+			refs = append(refs, model.RefOf(d.Pod))
 		}
 		return refs
 	})

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podctl/podctl/runtime/agent/eviction"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -28,19 +29,18 @@ type evictor struct {
 const evictionLimit = 30 * time.Second
 
 var (
-	errNotEvicted = errors.New("the pod is being deleted or evicted, or all pods are being stopped")
+	errNotEvicted = fmt.Errorf("%w: it is ending, or all pods are being stopped", eviction.ErrNotEvicted)
 	errTooLong    = errors.New("the pod has not ended in time")
 )
 
-// Active returns the pods that were admitted and have not ended (kubelet: GetActivePods), without those that are being
-// evicted.
+// Active returns the pods that were admitted and have not ended, also those that are being deleted (kubelet:
+// GetActivePods), without those that an eviction could not end sooner.
 func (e *evictor) Active(ctx context.Context) []*v1.Pod {
 	pods, _ := call(ctx, e.inbox, func() []*v1.Pod {
 		var active []*v1.Pod
-		for _, uid := range slices.Sorted(maps.Keys(e.reconciler.kept)) {
-			s, known := e.reconciler.stored[uid]
-			if known && !e.isIdle(uid) && !s.Deleting && e.results[uid] == nil {
-				active = append(active, s.Desired.Pod)
+		for _, uid := range slices.Sorted(maps.Keys(e.reconciler.stored)) {
+			if e.workers.Evictable(uid) && !e.isIdle(uid) && e.results[uid] == nil {
+				active = append(active, e.reconciler.stored[uid].Desired.Pod)
 			}
 		}
 		return active
@@ -79,8 +79,12 @@ func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction)
 
 // begin begins to evict a pod. The channel receives the result. It is nil if the pod is not evicted.
 func (e *evictor) begin(now time.Time, uid types.UID, why *model.Eviction) <-chan error {
+	ending := e.workers.Ending(uid)
 	if e.results[uid] != nil || !e.workers.Evict(now, uid, why) {
 		return nil
+	}
+	if ending {
+		e.report(e.workers.Ref(uid), why)
 	}
 	ended := make(chan error, 1)
 	e.results[uid] = ended
@@ -104,7 +108,7 @@ func (e *evictor) handlePass(p *passResult) {
 	if why := p.pass.Eviction; why != nil && !why.Shutdown && p.evicts() {
 		e.report(p.pass.Ref, why)
 	}
-	if ended := e.results[p.pass.Ref.UID]; ended != nil && !p.stopsEvicted() {
+	if ended := e.results[p.pass.Ref.UID]; ended != nil && !p.stopsEvicted() && !p.isCut() {
 		delete(e.results, p.pass.Ref.UID)
 		ended <- p.failure()
 	}
@@ -141,6 +145,9 @@ func (p *passResult) evicts() bool {
 	made := p.planned()
 	return made != nil && made.Eviction == p.pass.Eviction
 }
+
+// isCut reports whether a pass was cut short. Another one follows.
+func (p *passResult) isCut() bool { return p.interrupted && p.failure() != nil }
 
 // stopsEvicted reports whether a pass has stopped an evicted pod. Another pass then removes it.
 func (p *passResult) stopsEvicted() bool {

@@ -9,8 +9,8 @@ import (
 
 // NodeFacts are what an agent knows about its node.
 type NodeFacts struct {
-	// Pressures are the pressure conditions that eviction has found last. They are nil before the first measurement,
-	// and without eviction.
+	// Pressures are the pressure conditions that eviction has found last. They are nil before the first measurement.
+	// Without eviction there are none.
 	Pressures []v1.NodeConditionType
 	// ShuttingDown is set while all pods are stopped, or have been, because the machine shuts down or the agent ends
 	// with Settings.StopPods.

@@ -49,21 +49,29 @@ func (x *checkpointer) begin() error {
 		x.beginDeletion()
 		return nil
 	}
-	if err := x.beginSync(); err != nil {
-		return err
+	err := x.beginSync()
+	x.status = x.presentStatus()
+	if done := x.completion(); done != nil && err == nil {
+		// A finished pod uses no resources of the node, even while its sandbox is being stopped. A pod that is admitted
+		// in the meantime must not be rejected because of it.
+		x.record.Completion = done
+		err = x.write()
 	}
+	if err != nil && (x.plan.Eviction != nil || x.plan.End != nil) {
+		// A full disk must not prevent what frees it. Until it is recorded, the pass fails and is repeated.
+		x.report.warn("the end of the pod could not be recorded: " + err.Error())
+		return nil
+	}
+	return err
+}
+
+// presentStatus returns the status of the pod before the first step.
+func (x *checkpointer) presentStatus() v1.PodStatus {
 	applied := *x.snapshot
 	applied.Checkpoint = x.record
 	in := applied.Input(x.plan.Pod, x.desired, plan.Options{})
 	in.Cluster = x.cluster
-	x.status = podstatus.Of(in.State())
-	if done := x.completion(); done != nil {
-		// A finished pod uses no resources of the node, even while its sandbox is being stopped. A pod that is admitted
-		// in the meantime must not be rejected because of it.
-		x.record.Completion = done
-		return x.write()
-	}
-	return nil
+	return podstatus.Of(in.State())
 }
 
 // beginDeletion marks a pod as being deleted. A full disk does not prevent the deletion, which frees disk space.

@@ -122,6 +122,31 @@ func TestUnrecordableStepsDoNotRun(t *testing.T) {
 	}
 }
 
+// TestUnrecordableEvictions checks that a pod ends although this cannot be recorded, because a full disk must not prevent
+// what frees it. The pass fails, so that it is repeated.
+func TestUnrecordableEvictions(t *testing.T) {
+	for name, opts := range map[string]plan.Options{
+		"eviction": {Evict: &model.Eviction{Signal: "nodefs.available"}},
+		"deletion": {End: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, "i:1")
+			p := l.apply(onePod())
+			p.in.Options = opts
+			p.plan = plan.Make(p.in)
+			blocked(t, l.layout.Pod(p.in.Pod.UID).Checkpoint().Path())
+			outcome, err := p.run(Options{})
+			if err == nil {
+				err = outcome.Err()
+			}
+			if warned := l.warnings(); err == nil || l.count("StopPodSandbox") != 1 || len(warned) == 0 ||
+				!strings.Contains(warned[0], "could not be recorded") {
+				t.Errorf("%v, warnings %q, calls %v", err, warned, l.server.Calls())
+			}
+		})
+	}
+}
+
 // blocked replaces a file by a directory that is not empty.
 func blocked(t *testing.T, path string) (restore func()) {
 	t.Helper()

@@ -215,6 +215,9 @@ func (x *Collector) Remove(ctx context.Context, g Garbage) error {
 
 // removeWithin removes a piece of garbage, and waits at most this long for the pod's lock.
 func (x *Collector) removeWithin(ctx context.Context, g *Garbage, wait time.Duration) error {
+	if g.Kind == GarbageFullLog {
+		return x.rotator.rotateFull(ctx, g)
+	}
 	return locked(ctx, x.layout.Pod(g.Pod.UID), wait, func() error { return x.removeLocked(ctx, g) })
 }
 
@@ -237,9 +240,7 @@ func (x *Collector) removeLocked(ctx context.Context, g *Garbage) error {
 		return x.layout.DeletedLogs().Remove(podlogs.Log{Path: g.Path})
 	case GarbageEvents:
 		return removeEvents(pod)
-	case GarbageFullLog:
-		return x.rotator.rotateFull(ctx, g)
-	case GarbageContainer, GarbageSandbox, GarbageFiles, GarbageClaim:
+	case GarbageFullLog, GarbageContainer, GarbageSandbox, GarbageFiles, GarbageClaim:
 	}
 	l, err := x.leftoversOf(ctx, g.Pod.UID)
 	if err != nil {

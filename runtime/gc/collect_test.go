@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
@@ -361,10 +362,34 @@ func TestFullLogsAreRotated(t *testing.T) {
 	}
 }
 
+// lockLogs locks the logs of a container like another process that rotates them.
+func (l *lab) lockLogs(ref model.PodRef) *os.File {
+	l.t.Helper()
+	file, err := os.Open(filepath.Dir(l.log(ref, 0)))
+	if err == nil {
+		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
+	}
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return file
+}
+
+// rotated returns how many rotated logs a container has.
+func (l *lab) rotated(ref model.PodRef) int {
+	l.t.Helper()
+	logs, err := os.ReadDir(filepath.Dir(l.log(ref, 0)))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return len(logs) - 1
+}
+
 // TestRotationsThatFail checks that the log keeps its name if the runtime does not open a new one, because it continues
-// to write to the old file. Within one second a log is rotated once.
+// to write to the old file. Within one second a log is rotated once, and by one process at a time.
 func TestRotationsThatFail(t *testing.T) {
 	l := newLab(t)
+	l.rotator.limits.Size = 1
 	ref := l.remembered("web")
 	id := l.container(ref, l.sandbox(ref, 0), 0)
 	log := &RunLog{Pod: ref, Container: "a", ContainerID: id}
@@ -393,6 +418,23 @@ func TestRotationsThatFail(t *testing.T) {
 	write("second")
 	if err := l.rotator.Rotate(t.Context(), log); err != nil || read() != "second" {
 		t.Errorf("in the same second: %v, the log has %q", err, read())
+	}
+	l.clock.Advance(time.Minute)
+	busy := l.lockLogs(ref)
+	if err := l.rotator.Rotate(t.Context(), log); err != nil || read() != "second" {
+		t.Errorf("while another process rotates: %v, the log has %q", err, read())
+	}
+	if err := busy.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.rotator.Rotate(t.Context(), log); err != nil || read() != "" {
+		t.Errorf("once the other process is done: %v, the log has %q", err, read())
+	}
+	if err := l.rotator.Rotate(t.Context(), log); err != nil || read() != "" {
+		t.Errorf("a log that was just rotated: %v, the log has %q", err, read())
+	}
+	if rotated := l.rotated(ref); rotated != 2 {
+		t.Errorf("%d rotated logs", rotated)
 	}
 	if err := l.rotator.Rotate(t.Context(), &RunLog{Pod: ref, Container: "../a"}); !errors.As(err, new(*state.NameError)) {
 		t.Errorf("a name that leads elsewhere: %v", err)

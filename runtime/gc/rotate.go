@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/cri"
-	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/observe"
@@ -40,7 +41,8 @@ func NewRotator(w observe.World) *Rotator {
 	return &Rotator{client: w.Client, layout: w.Layout, now: w.Now, limits: w.Logs}
 }
 
-// Rotate renames a log, lets the runtime open a new one, and removes the oldest rotated logs.
+// Rotate renames a full log, lets the runtime open a new one, and removes the oldest rotated logs. It needs no lock of
+// the pod. It does nothing while another process rotates the logs of the container.
 func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 	logs := x.layout.Pod(log.Pod.UID).Logs(log.Pod.Namespace, log.Pod.Name)
 	path, err := logs.File(log.Container, log.Attempt)
@@ -51,7 +53,34 @@ func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
-	return errors.Join(x.rotateIn(ctx, dir, filepath.Base(path), log.ContainerID), dir.Close())
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	lock, err := lockLogs(dir)
+	if lock == nil {
+		return err
+	}
+	defer lock.Close() //nolint:errcheck // This frees the lock.
+	if !x.limits.Full(path) {
+		return nil
+	}
+	return x.rotateIn(ctx, dir, filepath.Base(path), log.ContainerID)
+}
+
+// lockLogs locks the logs of a container against other rotations until the file is closed. It returns nil if they are
+// locked. The lock of the pod would not do: a pass can hold it for a long time, while containers go on writing.
+func lockLogs(dir *safefs.Dir) (*os.File, error) {
+	file, err := dir.Reader()
+	if err != nil {
+		return nil, fmt.Errorf("rotating the log: %w", err)
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if err == nil {
+		return file, nil
+	}
+	_ = file.Close()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("rotating the log: locking %s: %w", dir.Path(), err)
 }
 
 // rotateIn rotates a log in its directory. If it was already rotated in this second, it does nothing, because the new
@@ -109,8 +138,7 @@ func (x *Rotator) fullLogs(ctx context.Context, l *leftovers) ([]Garbage, error)
 		if g.Path, err = x.layout.Pod(g.Pod.UID).Logs(g.Pod.Namespace, g.Pod.Name).File(g.Name, g.Attempt); err != nil {
 			continue
 		}
-		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING ||
-			!criconfig.MadeByPodctl(c.GetAnnotations()) || !x.limits.Full(g.Path) {
+		if c.GetState() != runtimeapi.ContainerState_CONTAINER_RUNNING || !x.limits.Full(g.Path) {
 			continue
 		}
 		full, err := x.isFullLog(ctx, &g)
@@ -131,7 +159,7 @@ func (x *Rotator) isFullLog(ctx context.Context, g *Garbage) (bool, error) {
 	return status.GetLogPath() == g.Path && observe.LogFull(status, x.limits), cri.IgnoreNotFound(err)
 }
 
-// rotateFull rotates a log if it is still full. The caller holds the pod's lock.
+// rotateFull rotates a log if it is still full.
 func (x *Rotator) rotateFull(ctx context.Context, g *Garbage) error {
 	known, err := x.layout.Pod(g.Pod.UID).Checkpoint().Exists()
 	if err != nil {

@@ -73,7 +73,7 @@ func (d *daemon) runAgent(ctx context.Context) error {
 	defer cancel(nil)
 	ended := make(chan error, 1)
 	go func() { ended <- d.agent.Run(ctx) }()
-	go d.housekeeper.Run(ctx, d.agent.KeptPods)
+	go d.housekeeper.Run(ctx, d.agent.WritingPods)
 	if d.limitsPods() {
 		go newPodLimiter(d).run(ctx)
 	}

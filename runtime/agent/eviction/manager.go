@@ -42,11 +42,15 @@ type Settings struct {
 type Pods interface {
 	// Active returns the pods that were admitted and have not ended.
 	Active(context.Context) []*v1.Pod
-	// Evict ends a pod, and returns when it has ended.
+	// Evict ends a pod, and returns when it has ended. It returns ErrNotEvicted if the pod ends as soon anyway.
 	Evict(context.Context, types.UID, *model.Eviction) error
-	// Pressure sets the conditions of the node. It is called when they have changed.
+	// Pressure sets the conditions of the node. It is called when they are known for the first time, even if there are
+	// none, and when they have changed.
 	Pressure([]v1.NodeConditionType)
 }
+
+// ErrNotEvicted is the error of an eviction that changes nothing.
+var ErrNotEvicted = errors.New("the pod is not evicted")
 
 // Manager evicts pods while a resource runs out.
 type Manager struct {
@@ -57,6 +61,8 @@ type Manager struct {
 	tracker    *tracker
 	pressure   Pressure
 	conditions []v1.NodeConditionType
+	// known reports that the conditions were measured completely, or that there are some.
+	known bool
 	// logged is the last text of each kind. It is not logged again.
 	logged map[string]string
 }
@@ -87,7 +93,7 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	look, err := m.world.Measure(ctx)
 	met, due := m.tracker.update(m.settings.Now(), look)
-	m.updateConditions(met)
+	m.updateConditions(met, look.Partial)
 	m.logStarved(look, due)
 	if len(due) == 0 {
 		return false, err
@@ -103,12 +109,16 @@ func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	return evicted, errors.Join(err, failed)
 }
 
-// updateConditions updates the conditions from the thresholds that are met, and logs changes.
-func (m *Manager) updateConditions(met []Threshold) {
+// updateConditions updates the conditions from the thresholds that are met, and logs changes. The first complete
+// measurement is reported even if it finds none: the API server may have conditions from before.
+func (m *Manager) updateConditions(met []Threshold, partial bool) {
 	now := m.pressure.Update(m.settings.Now(), m.settings.Transition, met)
-	if !slices.Equal(now, m.conditions) {
+	changed := !slices.Equal(now, m.conditions)
+	if changed {
 		m.settings.Log.Warn("conditions of the node", "before", fmt.Sprint(m.conditions), "now", fmt.Sprint(now))
-		m.conditions = now
+	}
+	if changed || !partial && !m.known {
+		m.conditions, m.known = now, true
 		m.pods.Pressure(now)
 	}
 }
@@ -185,16 +195,21 @@ func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Measurement)
 	if len(evictable) == 0 {
 		return false, errors.New("eviction thresholds have been met, but no pods are active to evict")
 	}
-	pod := rank(t.Signal, look, evictable, usage)[0]
-	message, annotations := explain(t, look.lack(t), pod, usage[pod.UID])
-	why := &model.Eviction{
-		Message: message, Annotations: annotations, Signal: string(t.Signal),
-		At: m.settings.Now().UTC(), GracePeriodSeconds: m.settings.graceOf(t, pod),
+	for _, pod := range rank(t.Signal, look, evictable, usage) {
+		message, annotations := explain(t, look.lack(t), pod, usage[pod.UID])
+		err = m.pods.Evict(ctx, pod.UID, &model.Eviction{
+			Message: message, Annotations: annotations, Signal: string(t.Signal),
+			At: m.settings.Now().UTC(), GracePeriodSeconds: m.settings.graceOf(t, pod),
+		})
+		if err == nil {
+			return true, nil
+		}
+		err = fmt.Errorf("evicting pod %s: %w", model.RefOf(pod), err)
+		if !errors.Is(err, ErrNotEvicted) {
+			break
+		}
 	}
-	if err := m.pods.Evict(ctx, pod.UID, why); err != nil {
-		return false, fmt.Errorf("evicting pod %s: %w", model.RefOf(pod), err)
-	}
-	return true, nil
+	return false, err
 }
 
 // graceOf returns how many seconds a pod has to stop. Pods that are evicted for a hard threshold have the least time

@@ -32,6 +32,8 @@ type lab struct {
 	// why is the reason of the last eviction.
 	why  *model.Eviction
 	fail error
+	// broken is the error of the measurements, which have no values then.
+	broken error
 }
 
 func newLab(t *testing.T) *lab {
@@ -46,7 +48,12 @@ func newLab(t *testing.T) *lab {
 		})},
 	}
 	world := World{
-		Measure: func(context.Context) (*Measurement, error) { return &l.look, nil },
+		Measure: func(context.Context) (*Measurement, error) {
+			if l.broken != nil {
+				return &Measurement{Partial: true}, l.broken
+			}
+			return &l.look, nil
+		},
 		Usage: func(context.Context, []*v1.Pod) (map[types.UID]*Usage, error) {
 			return l.measured(func(n int64) ContainerUsage { return ContainerUsage{Name: "a", Memory: new(n)} })
 		},
@@ -142,7 +149,7 @@ func TestManager(t *testing.T) {
 		looks int
 		want  string
 	}{
-		"all is well": {func(*lab) {}, 3, ""},
+		"all is well": {func(*lab) {}, 3, "[]"},
 		"memory: one after the other, without garbage": {
 			func(l *lab) { l.give(MemoryAvailable, -1000) },
 			4,
@@ -225,6 +232,34 @@ func TestManagerLogs(t *testing.T) {
 	if strings.Count(text, "attempting to reclaim memory") != 1 || strings.Count(text, "conditions of the node") != 2 ||
 		strings.Count(text, "\n") != 3 {
 		t.Error(text)
+	}
+}
+
+// TestManagerWithoutMeasurement checks that the conditions are reported once they are known, and that they stay while
+// nothing can be measured: nothing starts or ends then.
+func TestManagerWithoutMeasurement(t *testing.T) {
+	l := newLab(t)
+	l.pod("a", 0, 10)
+	l.broken = errors.New("no values")
+	if got := l.looks(t, 2); got != "error, error" {
+		t.Error(got)
+	}
+	l.broken = nil
+	if got := l.looks(t, 2); got != "[]" {
+		t.Error(got)
+	}
+	l.give(MemoryAvailable, -1000)
+	if got := l.looks(t, 1); got != "[MemoryPressure], evict a" {
+		t.Error(got)
+	}
+	l.pod("b", 0, 10)
+	l.broken = errors.New("no values")
+	if got := l.looks(t, 40); got != strings.Repeat("error, ", 39)+"error" {
+		t.Error(got)
+	}
+	l.broken = nil
+	if got := l.looks(t, 1); got != "evict b" {
+		t.Error(got)
 	}
 }
 

@@ -26,7 +26,9 @@ type Machine struct {
 // Measure measures the machine. A value that cannot be measured is left out, and its error is returned.
 func (m *Machine) Measure(ctx context.Context) (*Measurement, error) {
 	look := &Measurement{Left: map[Signal][]Amount{}}
-	return look, errors.Join(look.addMemory(), m.podMemory(look), look.addTasks(), m.disks(ctx, look))
+	err := errors.Join(look.addMemory(), m.podMemory(look), look.addTasks(), m.disks(ctx, look))
+	look.Partial = err != nil
+	return look, err
 }
 
 // ownImageFs reports whether images have a separate file system (kubelet: HasDedicatedImageFs).

@@ -27,6 +27,8 @@ type Measurement struct {
 	// Left holds the amounts by signal, one for each relevant file system. Values that could not be measured are
 	// missing.
 	Left map[Signal][]Amount
+	// Partial is set if some values could not be measured.
+	Partial bool
 	// OwnImageFs is set if images have a separate file system.
 	OwnImageFs bool
 }
@@ -79,10 +81,17 @@ func newTracker(all []Threshold) *tracker {
 
 // update returns the thresholds that are met, and those of them that have been met for their grace period. The first of
 // these is acted on. A threshold that was acted on stays met until its minimum reclaim is available (kubelet:
-// thresholdsMet, thresholdsFirstObservedAt, thresholdsMetGracePeriod, byEvictionPriority).
+// thresholdsMet, thresholdsFirstObservedAt, thresholdsMetGracePeriod, byEvictionPriority). In a partial
+// measurement, a threshold whose value is missing stays as it was, but no pod is evicted for it.
 func (t *tracker) update(now time.Time, look *Measurement) (met, due []Threshold) {
 	for i := range t.thresholds {
 		one, s, extra := &t.thresholds[i], &t.states[i], admission.Share{}
+		if len(look.Left[one.Signal]) == 0 && look.Partial {
+			if !s.since.IsZero() {
+				met = append(met, *one)
+			}
+			continue
+		}
 		if s.due {
 			extra = one.MinReclaim
 		}

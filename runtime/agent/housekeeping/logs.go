@@ -8,12 +8,12 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// rotateLogs rotates the full logs of kept pods (kubelet: rotateLogs), and trims other files that containers write to.
+// rotateLogs rotates full logs (kubelet: rotateLogs), and trims other files that containers write to.
 // It queries the runtime only for a log that is large enough, unless the log is unchanged since it had no writer.
 func (h *Housekeeper) rotateLogs(ctx context.Context) error {
-	kept := h.pods(ctx)
-	errs := []error{h.world.Garbage.TrimFiles(kept)}
-	grown := h.world.Garbage.GrownLogs(kept)
+	written := h.pods(ctx)
+	errs := []error{h.world.Garbage.TrimFiles(written)}
+	grown := h.world.Garbage.GrownLogs(written)
 	idle := map[string]gc.GrownLog{}
 	var pods []model.PodRef
 	for _, log := range grown {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestEvict checks that an eviction cuts the pod's running pass short, does not wait for other passes, and continues
-// until a pass changes nothing. After a failed eviction, normal passes continue.
+// until a pass changes nothing. A failed eviction is repeated.
 func TestEvict(t *testing.T) {
 	w := New(Settings{Parallel: 1})
 	why := &model.Eviction{Signal: "memory.available"}
@@ -24,6 +24,8 @@ func TestEvict(t *testing.T) {
 	wants(t, w, 2, "evict a i:1; ")
 	w.Done(at(3), "a", Result{Failed: true})
 	wants(t, w, 3, "wake 13.0; ")
+	wants(t, w, 13, "evict a i:1; ")
+	w.Done(at(3), "a", Result{Failed: true})
 	w.Evict(at(4), "b", why)
 	wants(t, w, 4, "cut b; wake 13.0; ")
 	w.Done(at(5), "b", Result{Failed: true})
@@ -32,12 +34,38 @@ func TestEvict(t *testing.T) {
 	wants(t, w, 6, "evict b i:1; wake 13.0; ")
 	w.Done(at(6), "b", Result{})
 	wants(t, w, 6, "wake 13.0; ")
-	w.Remove(at(7), pod("web", "a", "i:1"), nil)
-	if w.Evict(at(7), "a", why) {
-		t.Error("a pod was evicted that is being deleted")
-	}
 	if w.Hold(); w.Evict(at(8), "b", why) {
 		t.Error("a pod was evicted while all pods are being stopped")
+	}
+}
+
+// TestEvictionOfDeletedPods checks that an eviction shortens the grace period of a pod that is being deleted, once.
+func TestEvictionOfDeletedPods(t *testing.T) {
+	w := New(Settings{})
+	hard, soft := &model.Eviction{}, &model.Eviction{GracePeriodSeconds: 20}
+	for _, uid := range []string{"a", "b"} {
+		w.Update(at(0), pod("web-"+uid, uid, "i:1"))
+	}
+	wants(t, w, 0, "sync a i:1; sync b i:1; ")
+	w.Done(at(0), "a", Result{})
+	w.Done(at(0), "b", Result{})
+	w.Remove(at(1), pod("web-a", "a", "i:1"), nil)
+	w.End(at(1), pod("web-b", "b", "i:1"), 3600)
+	wants(t, w, 1, "terminate a; end b i:1 3600s; ")
+	if w.Evict(at(2), "a", soft) || !w.Evict(at(2), "a", hard) || w.Evict(at(2), "a", hard) || w.Evictable("a") {
+		t.Error("its own grace period: only an eviction without one changes it, and only once")
+	}
+	wants(t, w, 2, "cut a; ")
+	w.Done(at(2), "a", Result{Failed: true})
+	wants(t, w, 2, "terminate a 1s; ")
+	if !w.Evict(at(3), "b", soft) || w.Evict(at(3), "b", soft) || !w.Evict(at(3), "b", hard) {
+		t.Error("an hour: the grace period becomes 20 seconds, then none")
+	}
+	wants(t, w, 3, "cut b; ")
+	w.Done(at(3), "b", Result{Failed: true})
+	wants(t, w, 3, "end b i:1 1s; ")
+	if w.Done(at(4), "b", Result{Ended: true}); w.Evict(at(4), "b", hard) {
+		t.Error("a pod was evicted that has ended")
 	}
 }
 

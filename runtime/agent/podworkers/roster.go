@@ -83,6 +83,9 @@ func (r *roster) remove(now time.Time, x *worker, grace *int64) {
 	x.ending = true
 }
 
+// Ref returns the name of a pod with a worker.
+func (r *roster) Ref(uid types.UID) model.PodRef { return r.workers[uid].ref }
+
 // Ending reports whether a pod is being deleted, or ends because its source deletes it.
 func (r *roster) Ending(uid types.UID) bool { return r.workers[uid] != nil && r.workers[uid].leaves() }
 

@@ -52,14 +52,26 @@ func (w *Workers) Resume(now time.Time) {
 // isHeld reports whether a pod gets no pass while the workers are held: it must not stop yet, or has stopped.
 func (w *Workers) isHeld(x *worker) bool { return w.held && (x.stop == nil || x.stopped) }
 
-// Evict ends a pod, and cuts its running pass short. It returns false if the pod is being deleted or stopped anyway, or
-// has not started and uses nothing.
+// Evict ends a pod, and cuts its running pass short. If the pod is being deleted, it only shortens the grace period
+// (kubelet: podWorkers.UpdatePod). It returns false if it changes nothing, because the pod uses nothing, or ends as
+// soon anyway.
 func (w *Workers) Evict(now time.Time, uid types.UID, why *model.Eviction) bool {
-	x := w.workers[uid]
-	if x == nil || x.leaves() || x.forgotten || !x.started || w.held {
+	if w.held || !w.Evictable(uid) {
 		return false
 	}
-	x.evict = why
+	x, grace := w.workers[uid], why.GracePeriodSeconds
+	switch {
+	case !x.leaves():
+		x.evict = why
+	case x.grace == nil && grace > 0 || !x.shorten(&grace):
+		return false
+	}
 	x.replace(now)
 	return true
+}
+
+// Evictable reports whether an eviction could end a pod, or end it sooner.
+func (w *Workers) Evictable(uid types.UID) bool {
+	x := w.workers[uid]
+	return x != nil && x.started && !x.forgotten && !x.ended && (!x.leaves() || x.grace == nil || *x.grace > 1)
 }

@@ -47,8 +47,9 @@ func (p *Pass) stops(x *worker) bool {
 	return p.Kind == Stop || p.Eviction != nil && p.Eviction == x.fail
 }
 
-// continues reports whether another pass must continue an eviction: the first stops the pod, the second removes it.
-func (p *Pass) continues(r Result) bool { return p.Kind == Evict && r.Pending && !r.Failed }
+// continues reports whether another pass must continue an eviction: the first stops the pod, the second removes it. One
+// that failed is repeated, because the pod may have stopped already.
+func (p *Pass) continues(r Result) bool { return p.Kind == Evict && (r.Pending || r.Failed) }
 
 // Result is the result of a pass.
 type Result struct {
