@@ -28,10 +28,7 @@ type evictor struct {
 // podCleanupTimeout).
 const evictionLimit = 30 * time.Second
 
-var (
-	errNotEvicted = fmt.Errorf("%w: it is ending, or all pods are being stopped", eviction.ErrNotEvicted)
-	errTooLong    = errors.New("the pod has not ended in time")
-)
+var errTooLong = errors.New("the pod has not ended in time")
 
 // Active returns the pods that were admitted and have not ended, also those that are being deleted (kubelet:
 // GetActivePods), without those that an eviction could not end sooner.
@@ -63,7 +60,7 @@ func (e *evictor) Evict(ctx context.Context, uid types.UID, why *model.Eviction)
 	case err != nil:
 		return err
 	case ended == nil:
-		return errNotEvicted
+		return eviction.NotEvictedError{}
 	}
 	late := time.NewTimer(evictionLimit + time.Duration(why.GracePeriodSeconds)*time.Second)
 	defer late.Stop()
@@ -136,7 +133,7 @@ func (e *evictor) preempt(now time.Time, p *model.Preemption) {
 func (e *evictor) forget(uid types.UID) {
 	if ended := e.results[uid]; ended != nil {
 		delete(e.results, uid)
-		ended <- errNotEvicted
+		ended <- eviction.NotEvictedError{}
 	}
 }
 

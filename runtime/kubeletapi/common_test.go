@@ -119,20 +119,37 @@ type fakeRuntime struct {
 	// asked are the calls that open streams. checked receives a value for each status of a container.
 	asked   []string
 	checked chan struct{}
-	// credentials are the credentials that requests for streams had.
+	// credentials are the credentials that requests for streams had. conns are the connections of streams.
 	credentials []string
+	conns       []net.Conn
+}
+
+// stop breaks the connections of all streams.
+func (m *fakeRuntime) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range m.conns {
+		_ = c.Close()
+	}
 }
 
 func newRuntime(t *testing.T) *fakeRuntime {
 	t.Helper()
 	m := &fakeRuntime{logs: map[string]string{}, checked: make(chan struct{}, 1000)}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 		m.credentials = append(m.credentials, r.Header.Get("Authorization")+r.Header.Get("Cookie")+
 			bearerIn(r.Header))
 		m.mu.Unlock()
 		m.streams.ServeHTTP(w, r)
 	}))
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.conns = append(m.conns, c)
+		return ctx
+	}
+	server.Start()
 	over := make(chan struct{})
 	t.Cleanup(func() {
 		close(over)

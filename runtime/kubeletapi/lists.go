@@ -27,23 +27,33 @@ type lister struct {
 
 // servePods lists the pods of the node with their status (kubelet: getPods).
 func (l *lister) servePods(w http.ResponseWriter, r *http.Request) error {
+	return l.serve(w, r, func(ctx context.Context) ([]v1.Pod, error) {
+		shown, err := l.agent.Shown(ctx)
+		if err != nil || len(shown) == 0 {
+			return nil, err
+		}
+		pods, err := l.agent.List(ctx, shown)
+		if pods == nil && err != nil {
+			return nil, err
+		}
+		return inAPIForm(pods, shown, l.node), nil
+	})
+}
+
+// serve makes a list in a slot, and writes it without one: a client that reads slowly must not delay others.
+func (l *lister) serve(
+	w http.ResponseWriter, r *http.Request, list func(context.Context) ([]v1.Pod, error),
+) error {
 	release, err := l.wait(r.Context())
 	if err != nil {
 		return err
 	}
-	defer release()
-	shown, err := l.agent.Shown(r.Context())
+	pods, err := list(r.Context())
+	release()
 	if err != nil {
 		return err
 	}
-	if len(shown) == 0 {
-		return writeJSON(w, podList(nil))
-	}
-	pods, err := l.agent.List(r.Context(), shown)
-	if pods == nil && err != nil {
-		return err
-	}
-	return writeJSON(w, podList(inAPIForm(pods, shown, l.node)))
+	return writeJSON(w, podList(pods))
 }
 
 // inAPIForm returns pods as they appear in the API. shown are the same pods; one may be missing in pods.
@@ -79,26 +89,25 @@ func inAPI(pod *v1.Pod, d *podspec.Desired, node string) v1.Pod {
 // serveRunningPods lists the pods that run according to the runtime, with the names and images of their running
 // containers (kubelet: GetRunningPods).
 func (l *lister) serveRunningPods(w http.ResponseWriter, r *http.Request) error {
-	release, err := l.wait(r.Context())
-	if err != nil {
-		return err
-	}
-	defer release()
+	return l.serve(w, r, l.runningPods)
+}
+
+func (l *lister) runningPods(ctx context.Context) ([]v1.Pod, error) {
 	ready := &runtimeapi.PodSandboxFilter{
 		State: &runtimeapi.PodSandboxStateValue{State: runtimeapi.PodSandboxState_SANDBOX_READY},
 	}
-	sandboxes, err := l.runtime.ListPodSandbox(r.Context(), &runtimeapi.ListPodSandboxRequest{Filter: ready})
+	sandboxes, err := l.runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: ready})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	running := &runtimeapi.ContainerFilter{
 		State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
 	}
-	containers, err := l.runtime.ListContainers(r.Context(), &runtimeapi.ListContainersRequest{Filter: running})
+	containers, err := l.runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{Filter: running})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return writeJSON(w, podList(runningPods(sandboxes.GetItems(), containers.GetContainers())))
+	return runningPods(sandboxes.GetItems(), containers.GetContainers()), nil
 }
 
 // runningPods groups containers by pod, the newest pod first (kubelet: GetPods, ToAPIPod).

@@ -67,12 +67,36 @@ func (s *Server) counted(h http.Handler, serverType string) http.Handler {
 
 // measureRoutes adds the paths of metrics and statistics.
 func (s *Server) measureRoutes(mux *http.ServeMux) {
-	mux.Handle("GET /metrics", s.Metrics.OthersHandler())
-	mux.Handle("GET /metrics/{$}", s.Metrics.OthersHandler())
-	mux.Handle("GET /metrics/probes", s.Metrics.ProbesHandler())
-	mux.Handle("GET /metrics/resource", s.Measures.ResourceMetrics())
-	mux.Handle("GET /metrics/cadvisor", s.Measures.ContainerMetrics())
+	for path, h := range map[string]http.Handler{
+		"/metrics": s.Metrics.OthersHandler(), "/metrics/{$}": s.Metrics.OthersHandler(),
+		"/metrics/probes":   s.Metrics.ProbesHandler(),
+		"/metrics/resource": s.Measures.ResourceMetrics(), "/metrics/cadvisor": s.Measures.ContainerMetrics(),
+	} {
+		mux.Handle("GET "+path, timed(h))
+	}
 	mux.HandleFunc("GET /stats/summary", writeErrors(s.serveSummary))
+}
+
+// timed limits the time that a client may take to read a response. It begins with the first byte, because measuring
+// takes some before.
+func timed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(&timedWriter{ResponseWriter: w}, r)
+	})
+}
+
+type timedWriter struct {
+	http.ResponseWriter
+	begun bool
+}
+
+// Write writes a part of the response.
+func (w *timedWriter) Write(p []byte) (int, error) {
+	if !w.begun {
+		w.begun = true
+		beginReading(w.ResponseWriter)
+	}
+	return w.ResponseWriter.Write(p)
 }
 
 // serveSummary serves the summary. only_cpu_and_memory leaves out all that is slow to measure (kubelet:

@@ -3,6 +3,7 @@ package kubeletapi
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -96,6 +97,20 @@ func TestPods(t *testing.T) {
 	agent.away = errors.New("the agent ends")
 	s.expect("GET", "/pods", http.StatusInternalServerError, "the agent ends")
 	s.expect("GET", "/containerLogs/ns/web/app", http.StatusInternalServerError, "the agent ends")
+}
+
+// TestSlowClientOfLists checks that a client that does not read its list delays no other client.
+func TestSlowClientOfLists(t *testing.T) {
+	agent, m, _ := web(t)
+	agent.shown[0].Pod.Annotations = map[string]string{"large": strings.Repeat("x", 64<<20)}
+	s := serve(t, agent, m, func(_ *Settings, l *limits) { l.lists = 1 })
+	slow := s.raw("GET /pods HTTP/1.1\r\nHost: node\r\nAuthorization: Bearer secret\r\n\r\n")
+	if _, err := io.ReadFull(slow, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if code, text := s.do("GET", "/runningpods/", ""); code != http.StatusOK {
+		t.Errorf("%d %s", code, text)
+	}
 }
 
 // TestRunningPods checks the list of pods that run according to the runtime.

@@ -61,10 +61,14 @@ const answerTime = 5 * time.Minute
 // beginAnswer prepares a response that is not a stream. The time to read it begins now, because the runtime may have
 // needed some before.
 func beginAnswer(w http.ResponseWriter, contentType string) {
-	// A connection of a test may have no deadline.
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
+	beginReading(w)
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+}
+
+func beginReading(w http.ResponseWriter) {
+	// A connection of a test may have no deadline.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))
 }
 
 // writeText writes a text.

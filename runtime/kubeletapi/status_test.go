@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 )
@@ -76,6 +77,30 @@ func TestMeasures(t *testing.T) {
 		code, text := s.do("GET", path, "")
 		if code != http.StatusOK || !strings.Contains(text, `"nodeName":"n"`) || strings.Count(text, "usedBytes") != disks {
 			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+}
+
+// deadlines is a response that records the time until which it may be read.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	set []time.Time
+}
+
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	d.set = append(d.set, at)
+	return nil
+}
+
+// TestAnswerTime checks that the time to read a response is limited, also that of metrics.
+func TestAnswerTime(t *testing.T) {
+	s := serve(t, &pods{}, newRuntime(t))
+	routes, _ := s.publicRoutes()
+	for _, path := range []string{"/metrics", "/metrics/probes", "/metrics/resource", "/metrics/cadvisor", "/stats/summary", "/pods"} {
+		w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		routes.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", path, nil))
+		if w.Code != http.StatusOK || len(w.set) != 1 || w.set[0].Before(time.Now()) {
+			t.Errorf("%s: %d, deadlines %v", path, w.Code, w.set)
 		}
 	}
 }

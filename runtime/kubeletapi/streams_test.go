@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -315,6 +316,33 @@ func TestAbandonedStream(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.streams.total.Release(1)
+	}
+}
+
+// TestAbandonedInput checks that a stream ends with its connection, although the process does not read its input: the
+// end of the client is behind the input.
+func TestAbandonedInput(t *testing.T) {
+	agent, m, _ := web(t)
+	s := serve(t, agent, m, func(_ *Settings, l *limits) { l.streams, l.idle = 1, 200*time.Millisecond })
+	x := executors(t, s.url+"/exec/ns/web/app?command=wait&input=1&output=1")["WebSocket"]
+	ctx, leave := context.WithCancel(t.Context())
+	options := remotecommand.StreamOptions{Stdin: strings.NewReader(strings.Repeat("x", 64<<20)), Stdout: first(leave)}
+	if err := x.StreamWithContext(ctx, options); err == nil {
+		t.Error("the process has ended")
+	}
+	if err := s.streams.total.Acquire(t.Context(), 1); err != nil { // It waits for the end of the stream.
+		t.Fatal(err)
+	}
+}
+
+// TestLostRuntime checks that a command does not count as successful if the runtime ends before it.
+func TestLostRuntime(t *testing.T) {
+	agent, m, _ := web(t)
+	s := serve(t, agent, m)
+	x := executors(t, s.url+"/exec/ns/web/app?command=wait&output=1")["WebSocket"]
+	err := x.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdout: first(m.stop)})
+	if err == nil || !strings.Contains(err.Error(), "connection was lost") {
+		t.Error(err)
 	}
 }
 

@@ -14,19 +14,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	protocol "k8s.io/apimachinery/pkg/util/remotecommand"
 	client "k8s.io/client-go/tools/remotecommand"
-	clientspdy "k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/util/exec"
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
-	"k8s.io/streaming/pkg/httpstream/spdy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"github.com/podctl/podctl/runtime/remote"
 )
 
-const (
-	// pingPeriod is the time between two pings of the runtime, and statusTime how long a client may take to read the
-	// status of a process. Both are those of the kubelet's translator.
-	pingPeriod = 5 * time.Second
-	statusTime = 10 * time.Second
-)
+// statusTime is how long a client may take to read the status of a process (as that of the API server).
+const statusTime = 10 * time.Second
 
 // translate carries the streams of version 5 of the WebSocket protocol to the runtime's address with SPDY (kubelet:
 // getExec, whose translator links client-go's clientset). The library answers a request that it cannot upgrade.
@@ -99,12 +95,7 @@ func firstOutput(o *remotecommand.Options) int {
 
 // carry carries streams to the runtime's address until the process ends, and returns how it ended.
 func carry(ctx context.Context, to *url.URL, o client.StreamOptions) error {
-	transport, err := spdy.NewRoundTripperWithConfig(spdy.RoundTripperConfig{PingPeriod: pingPeriod})
-	if err != nil {
-		return err
-	}
-	upgrader := clientspdy.NewUpgraderForStreaming(transport)
-	executor, err := client.NewSPDYExecutorRejectRedirects(transport, upgrader, http.MethodPost, to)
+	executor, err := remote.SPDY(to)
 	if err != nil {
 		return err
 	}

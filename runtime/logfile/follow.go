@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -79,7 +81,10 @@ func (r *reading) advance(ctx context.Context) (bool, error) {
 		return false, next.closed(err)
 	}
 	r.current = next
-	return true, r.current.beginFollowing(nil)
+	if next.zip {
+		return true, next.wrap(next.beginZip(nil))
+	}
+	return true, next.beginFollowing(nil)
 }
 
 func (r *reading) drain(ctx context.Context) error {
@@ -106,15 +111,35 @@ func (r *reading) successor() (*source, error) {
 	if err != nil {
 		return nil, next.closed(err)
 	}
-	for i, f := range files[:max(len(files)-1, 0)] {
-		if os.SameFile(f.info, r.current.info) {
-			if err = next.close(); err != nil {
-				return nil, err
-			}
-			return r.dir.open(files[i+1].name)
+	after := r.current.followers(files, r.dir.base)
+	if len(after) == 0 {
+		return next, nil
+	}
+	if err = next.close(); err != nil {
+		return nil, err
+	}
+	return r.dir.open(after[0].name)
+}
+
+// followers returns the rotated files after this one. A file that was compressed since is another file with the same
+// name. It returns none if the place of this one is unknown.
+func (s *source) followers(files []aside, base string) []aside {
+	for i := range files {
+		if os.SameFile(files[i].info, s.info) {
+			return files[i+1:]
 		}
 	}
-	return next, nil
+	name, err := os.Readlink(safefs.ProcPath(s.file))
+	name = filepath.Base(strings.TrimSuffix(name, " (deleted)"))
+	if err != nil || !strings.HasPrefix(name, base+".") {
+		return nil
+	}
+	for i := range files {
+		if strings.TrimSuffix(files[i].name, Compressed) > strings.TrimSuffix(name, Compressed) {
+			return files[i:]
+		}
+	}
+	return nil
 }
 
 // watcher waits for changes in a directory.

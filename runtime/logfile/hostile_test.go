@@ -2,6 +2,7 @@ package logfile
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -232,6 +233,76 @@ func TestFollowOverRotations(t *testing.T) {
 	}
 	if err := g.f.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// rotating is an output that rotates a log while the first line is shown.
+type rotating struct {
+	collected
+	once   sync.Once
+	rotate func()
+}
+
+func (r *rotating) Write(p []byte) (int, error) {
+	r.once.Do(r.rotate)
+	return r.collected.Write(p)
+}
+
+// TestFollowOverCompressedLogs checks that a reader that was slow continues after the file that it has read last,
+// although the files were compressed in the meantime.
+func TestFollowOverCompressedLogs(t *testing.T) {
+	for name, compressed := range map[string][]string{
+		"the file being read":            {"0.log.20260504-120000"},
+		"also the next one":              {"0.log.20260504-120000", "0.log.20260504-120001"},
+		"the file being read is gone":    nil,
+		"and the next one is compressed": {"0.log.20260504-120001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, _ := logsOf(t)
+			g := &growing{t: t, path: path}
+			g.f = g.open()
+			out := &rotating{}
+			out.rotate = func() {
+				g.rotate(0, "", line("rest"))
+				g.rotate(1, line("second"), "")
+				g.rotate(2, line("third"), "")
+				g.write(line("last"))
+				dir := filepath.Dir(path)
+				if !slices.Contains(compressed, "0.log.20260504-120000") {
+					if err := os.Remove(dir + "/0.log.20260504-120000"); err != nil {
+						t.Error(err)
+					}
+				}
+				for _, name := range compressed {
+					pack(t, dir+"/"+name)
+				}
+			}
+			ended := func(context.Context) (bool, error) { return false, nil }
+			if err := (Log{path}).Read(t.Context(), &Options{Follow: true, Tail: new(int64(1))}, ended, out, out); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := out.lines(), []string{"mine", "rest", "second", "third", "last"}; !slices.Equal(got, want) {
+				t.Errorf("shown were %v, not %v", got, want)
+			}
+			if err := g.f.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// pack replaces a file by a compressed one.
+func pack(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err = z.Write(text)
+	if err = errors.Join(err, z.Close(), os.WriteFile(name+Compressed, packed.Bytes(), 0o600), os.Remove(name)); err != nil {
+		t.Fatal(err)
 	}
 }
 

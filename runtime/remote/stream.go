@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"sync/atomic"
 
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
@@ -43,13 +42,7 @@ func carry(ctx context.Context, s *Streams, open func() (string, error)) error {
 		return remotecommand.NewWebSocketExecutor(&restclient.Config{}, "GET", u.String())
 	})
 	if streamhttp.IsUpgradeFailure(err) {
-		var verdict atomic.Bool
-		err = carryBy(ctx, s, open, func(u *url.URL) (remotecommand.Executor, error) {
-			return spdyExecutor(u, &verdict)
-		})
-		if err == nil && !verdict.Load() {
-			err = ErrLost
-		}
+		err = carryBy(ctx, s, open, SPDY)
 	}
 	if exit := utilexec.ExitError(nil); errors.As(err, &exit) && exit.Exited() {
 		return &ExitError{Code: exit.ExitStatus()}

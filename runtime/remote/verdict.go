@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -12,14 +13,32 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// spdyExecutor sets verdict when the runtime reports the end of a process. Without a report, the library assumes
-// success although the connection broke.
-func spdyExecutor(u *url.URL, verdict *atomic.Bool) (remotecommand.Executor, error) {
+// SPDY returns an executor that carries streams to an address of the runtime with SPDY. If a stream ends without a
+// report about the process, the error is ErrLost. The library assumes success then, although the connection broke.
+func SPDY(u *url.URL) (remotecommand.Executor, error) {
 	transport, upgrader, err := spdy.RoundTripperFor(&restclient.Config{})
 	if err != nil {
 		return nil, err
 	}
-	return remotecommand.NewSPDYExecutorForTransports(transport, &observedUpgrader{upgrader, verdict}, "POST", u)
+	verdict := new(atomic.Bool)
+	observed := &observedUpgrader{upgrader, verdict}
+	executor, err := remotecommand.NewSPDYExecutorRejectRedirects(transport, observed, http.MethodPost, u)
+	return &observedExecutor{executor, verdict}, err
+}
+
+type observedExecutor struct {
+	remotecommand.Executor
+	// verdict is set when the runtime has reported the end of the process.
+	verdict *atomic.Bool
+}
+
+// StreamWithContext carries the streams until the process ends.
+func (x *observedExecutor) StreamWithContext(ctx context.Context, o remotecommand.StreamOptions) error {
+	err := x.Executor.StreamWithContext(ctx, o)
+	if err == nil && !x.verdict.Load() {
+		return ErrLost
+	}
+	return err
 }
 
 type observedUpgrader struct {

@@ -42,15 +42,19 @@ type Settings struct {
 type Pods interface {
 	// Active returns the pods that were admitted and have not ended.
 	Active(context.Context) []*v1.Pod
-	// Evict ends a pod, and returns when it has ended. It returns ErrNotEvicted if the pod ends as soon anyway.
+	// Evict ends a pod, and returns when it has ended. It returns NotEvictedError if the pod ends as soon
+	// anyway.
 	Evict(context.Context, types.UID, *model.Eviction) error
 	// Pressure sets the conditions of the node. It is called when they are known for the first time, even if there are
 	// none, and when they have changed.
 	Pressure([]v1.NodeConditionType)
 }
 
-// ErrNotEvicted is the error of an eviction that changes nothing.
-var ErrNotEvicted = errors.New("the pod is not evicted")
+// NotEvictedError is the error of an eviction that changes nothing.
+type NotEvictedError struct{}
+
+// Error returns the reason.
+func (NotEvictedError) Error() string { return "the pod is ending, or all pods are being stopped" }
 
 // Manager evicts pods while a resource runs out.
 type Manager struct {
@@ -205,7 +209,7 @@ func (m *Manager) evictOne(ctx context.Context, t *Threshold, look *Measurement)
 			return true, nil
 		}
 		err = fmt.Errorf("evicting pod %s: %w", model.RefOf(pod), err)
-		if !errors.Is(err, ErrNotEvicted) {
+		if !errors.Is(err, NotEvictedError{}) {
 			break
 		}
 	}
