@@ -118,6 +118,31 @@ func TestValidateAService(t *testing.T) {
 	}
 }
 
+// TestManifestsWithoutPods checks that validate refuses what apply refuses: manifests with only skipped objects. Render
+// refuses workloads, whose pods it cannot show.
+func TestManifestsWithoutPods(t *testing.T) {
+	const account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"
+	const deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n" +
+		"  selector: {matchLabels: {a: b}}\n" +
+		"  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: b}]}}\n"
+	for _, c := range []struct {
+		text, want string
+		code       int
+		args       []string
+	}{
+		{account, "use --skip-unknown to accept it", exit.Refused, []string{"validate", "-"}},
+		{account, "contains nothing to apply", 0, []string{"validate", "--skip-unknown", "-"}},
+		{deployment, "deployment default/web is valid", 0, []string{"validate", "-"}},
+		{deployment, "render takes pods only: `podctl plan` shows the pods of deployment default/web", exit.Refused, []string{"render", "-"}},
+		{deployment, "name an applied workload as deployment/NAME", exit.Refused, []string{"get", "-"}},
+	} {
+		code, out, errs := call(t, c.text, c.args...)
+		if code != c.code || !strings.Contains(out+errs, c.want) {
+			t.Errorf("%v: exit code %d\n%s%s", c.args, code, out, errs)
+		}
+	}
+}
+
 // TestValidateNotesKubeletRejections checks that a pod is valid, with a note, if podctl runs it and a kubelet would
 // reject it.
 func TestValidateNotesKubeletRejections(t *testing.T) {

@@ -3,6 +3,7 @@ package commands
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/document"
 	"github.com/podctl/podctl/podspec/load"
+	"github.com/podctl/podctl/runtime/controller"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/render"
 )
@@ -65,7 +67,9 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	if len(sources) == 0 {
 		return exit.Usagef("render needs a manifest")
 	}
-	m, err := sess.Loader(o.recursive, o.configMaps...).Load(ctx, sources...)
+	l := sess.Loader(o.recursive, o.configMaps...)
+	l.Workloads = true // They are refused below by their names.
+	m, err := l.Load(ctx, sources...)
 	if err == nil {
 		err = selection.CheckNamespace(sess, m)
 	}
@@ -73,10 +77,15 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 		return err
 	}
 	m.Problems = slices.DeleteFunc(m.Problems, func(p document.Problem) bool {
-		return p.Class == document.ClassUnsupported
+		return p.Class == document.ClassUnsupported && p.Path != "kind"
 	})
 	if err = m.Err(); err != nil {
 		return err
+	}
+	if len(m.Workloads) > 0 {
+		w := m.Workloads[0]
+		text := fmt.Sprintf("%s: render takes pods only: `podctl plan` shows the pods of %s", w.Source, controller.KeyOf(w))
+		return &exit.CodeError{Code: exit.Refused, Err: errors.New(text)}
 	}
 	var doc any
 	if o.cri {

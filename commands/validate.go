@@ -71,11 +71,17 @@ func runValidate(ctx context.Context, sess *session.Session, o *validateOptions,
 	} else {
 		showProblems(sess, m)
 	}
-	if err == nil && m.Err() != nil {
+	switch {
+	case err == nil && m.Err() != nil:
 		return exit.With(exit.Refused)
+	case err == nil && !o.skipUnknown && len(m.Skipped) > 0 && isEmpty(m):
+		return selection.HoldsNothing(sources[0], m)
 	}
 	return err
 }
+
+// isEmpty reports whether manifests contain nothing to apply.
+func isEmpty(m *load.Manifest) bool { return len(m.Pods)+len(m.Objects)+len(m.Workloads) == 0 }
 
 func showProblems(sess *session.Session, m *load.Manifest) {
 	for _, p := range m.Problems {
@@ -106,7 +112,7 @@ func showProblems(sess *session.Session, m *load.Manifest) {
 		}
 		sess.IO.Print(text, objects.KeyOf(o))
 	}
-	if len(m.Pods)+len(m.Objects)+len(m.Workloads) == 0 {
+	if isEmpty(m) {
 		sess.IO.Print("contains nothing to apply")
 	}
 }

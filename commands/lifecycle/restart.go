@@ -207,8 +207,9 @@ func notRunning(
 	if err != nil {
 		return nil, err
 	}
-	if pods[0].Status.Reason == string(model.Evicted) && !d.FromCluster() {
-		return nil, nil // An evicted pod is recreated.
+	ended := model.Reason(pods[0].Status.Reason)
+	if (ended == model.Evicted || ended == model.Preempting) && !d.FromCluster() {
+		return nil, nil // An evicted or preempted pod is recreated.
 	}
 	known := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool {
 		return s.ContainerID != ""

@@ -329,7 +329,7 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	}
 	hasNothing := len(found.Pods)+len(found.Objects)+len(found.Workloads) == 0
 	if hasNothing && !f.Prune && (len(m.Skipped) == 0 || !f.SkipUnknown) {
-		return Found{}, holdsNothing(manifests[0], m)
+		return Found{}, HoldsNothing(manifests[0], m)
 	}
 	if err := CheckNamespace(f.sess, m); err != nil {
 		return Found{}, err
@@ -344,8 +344,8 @@ func (f *finder) load(ctx context.Context, manifests []string) (Found, error) {
 	return found, nil
 }
 
-// holdsNothing refuses manifests without any object for the command.
-func holdsNothing(manifest string, m *load.Manifest) error {
+// HoldsNothing refuses manifests without any object for the command.
+func HoldsNothing(manifest string, m *load.Manifest) error {
 	text := manifest + ": contains no Pod"
 	if len(m.Skipped) > 0 {
 		text = fmt.Sprintf("%s: contains nothing that podctl applies, only %s; use --skip-unknown to accept it",

@@ -85,6 +85,8 @@ func versionOf(kind string) string {
 func (a *reading) hint(file string, meta typeMeta) string {
 	version := versionOf(meta.Kind)
 	switch {
+	case !a.loader.Workloads && podspec.KindNamed(meta.Kind).Workload:
+		return "; this command takes pods: name an applied workload as " + strings.ToLower(meta.Kind) + "/NAME"
 	case !a.loader.Workloads:
 		return kustomizeHint(file, meta)
 	case version != "" && version != meta.APIVersion && isKubernetes(meta.APIVersion):
