@@ -3,7 +3,6 @@ package commands
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -84,8 +83,9 @@ func runRender(ctx context.Context, sess *session.Session, o *renderOptions, arg
 	}
 	if len(m.Workloads) > 0 {
 		w := m.Workloads[0]
-		text := fmt.Sprintf("%s: render takes pods only: `podctl plan` shows the pods of %s", w.Source, controller.KeyOf(w))
-		return &exit.CodeError{Code: exit.Refused, Err: errors.New(text)}
+		return &exit.CodeError{Code: exit.Refused, Err: fmt.Errorf(
+			"%s: render takes pods only: `podctl plan` shows the pods of %s", w.Source, controller.KeyOf(w),
+		)}
 	}
 	var doc any
 	if o.cri {

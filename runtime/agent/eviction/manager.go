@@ -97,7 +97,7 @@ func (m *Manager) Run(ctx context.Context, pods Pods) {
 func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 	look, err := m.world.Measure(ctx)
 	met, due := m.tracker.update(m.settings.Now(), look)
-	m.updateConditions(met, look.Partial)
+	m.updateConditions(met, look)
 	m.logStarved(look, due)
 	if len(due) == 0 {
 		return false, err
@@ -115,13 +115,13 @@ func (m *Manager) synchronize(ctx context.Context) (evicted bool, err error) {
 
 // updateConditions updates the conditions from the thresholds that are met, and logs changes. The first complete
 // measurement is reported even if it finds none: the API server may have conditions from before.
-func (m *Manager) updateConditions(met []Threshold, partial bool) {
+func (m *Manager) updateConditions(met []Threshold, look *Measurement) {
 	now := m.pressure.Update(m.settings.Now(), m.settings.Transition, met)
 	changed := !slices.Equal(now, m.conditions)
 	if changed {
 		m.settings.Log.Warn("conditions of the node", "before", fmt.Sprint(m.conditions), "now", fmt.Sprint(now))
 	}
-	if changed || !partial && !m.known {
+	if changed || !look.Partial && !m.known {
 		m.conditions, m.known = now, true
 		m.pods.Pressure(now)
 	}
