@@ -14,6 +14,7 @@ import (
 	"github.com/podctl/podctl/commands/config"
 	"github.com/podctl/podctl/commands/exit"
 	"github.com/podctl/podctl/runtime/agent/eviction"
+	"github.com/podctl/podctl/runtime/imageaccess"
 )
 
 // registerHousekeeping defines the limits of the logs, records and images that pods leave behind. Names and defaults
@@ -64,6 +65,11 @@ func (o *limitOptions) addTo(f *pflag.FlagSet) {
 	f.Int64Var(&o.PIDs, config.PodPIDsFlag, -1, "Maximum number of processes and threads of a pod (-1: no limit)")
 	f.BoolVar(&o.Seccomp, config.SeccompDefaultFlag, false,
 		"Use the default seccomp profile of the runtime for containers that set none")
+	f.StringVar(&o.Images.Name, config.ImagePolicyFlag, imageaccess.NeverVerifyPreloadedImages,
+		"Whether pods of the API server must prove that they could pull a present image: AlwaysVerify, NeverVerify, "+
+			"NeverVerifyPreloadedImages, or NeverVerifyAllowlistedImages")
+	f.StringVar(&o.Images.Allowlist, config.ImageAllowlistFlag, "",
+		"Images of NeverVerifyAllowlistedImages, without tag and digest, such as registry.local/app,registry.local/base/*")
 	f.StringSliceVar(&o.enforce, enforceFlag, nil,
 		"pods: limit all pods together to the resources that --system-reserved leaves; none: do not "+
 			"(default pods as a node of a cluster, otherwise none)")
@@ -84,6 +90,9 @@ func (o *limitOptions) check() error {
 	}
 	if o.PIDs == 0 || o.PIDs < -1 {
 		return exit.Usagef("--%s %d: must be greater than 0, or -1", config.PodPIDsFlag, o.PIDs)
+	}
+	if err := o.Images.Check(); err != nil {
+		return exit.Usagef("--%s and --%s: %v", config.ImagePolicyFlag, config.ImageAllowlistFlag, err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podctl/podctl/runtime/admission"
+	"github.com/podctl/podctl/runtime/imageaccess"
 )
 
 // Admission has the flags of the commands that admit pods.
@@ -119,6 +120,8 @@ func (f *Flags) NodeLabels(given map[string]string) map[string]string {
 const (
 	PodPIDsFlag        = "pod-max-pids"
 	SeccompDefaultFlag = "seccomp-default"
+	ImagePolicyFlag    = "image-pull-credentials-verification-policy"
+	ImageAllowlistFlag = "preloaded-images-verification-allowlist"
 )
 
 // PodDefaults are what a machine gives to new pods.
@@ -127,6 +130,8 @@ type PodDefaults struct {
 	PIDs int64
 	// Seccomp is set if containers that set no seccomp profile have the default one of the runtime.
 	Seccomp bool
+	// Images defines which present images a pod of the API server must be able to pull.
+	Images imageaccess.Policy
 }
 
 // PodDefaults returns the values in the configuration of the agent.
@@ -134,6 +139,8 @@ func (f *Flags) PodDefaults() (d PodDefaults) {
 	// Invalid values have already ended the command in Load.
 	d.PIDs, _ = strconv.ParseInt(f.Settings["agent."+PodPIDsFlag].Value, 0, 64)
 	d.Seccomp, _ = strconv.ParseBool(f.Settings["agent."+SeccompDefaultFlag].Value)
+	d.Images.Name = f.Settings["agent."+ImagePolicyFlag].Value
+	d.Images.Allowlist = f.Settings["agent."+ImageAllowlistFlag].Value
 	return d
 }
 

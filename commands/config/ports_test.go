@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/podctl/podctl/commands/terminal"
+	"github.com/podctl/podctl/runtime/imageaccess"
 )
 
 // TestReservedPorts checks that SSH and DHCP are reserved unless the configuration has another list. The ports on
@@ -61,6 +62,9 @@ func TestPodDefaults(t *testing.T) {
 		"agent: {pod-max-pids: 100}\n":     {PIDs: 100},
 		"agent: {pod-max-pids: 0x10}\n":    {PIDs: 16},
 		"agent: {seccomp-default: true}\n": {Seccomp: true},
+		"agent:\n  " + ImagePolicyFlag + ": NeverVerifyAllowlistedImages\n  " + ImageAllowlistFlag + ": a/b,c/*\n": {
+			Images: imageaccess.Policy{Name: imageaccess.NeverVerifyAllowlistedImages, Allowlist: "a/b,c/*"},
+		},
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
@@ -70,6 +74,8 @@ func TestPodDefaults(t *testing.T) {
 		agent := pflag.NewFlagSet("agent", pflag.ContinueOnError)
 		agent.Int64(PodPIDsFlag, -1, "")
 		agent.Bool(SeccompDefaultFlag, false, "")
+		agent.String(ImagePolicyFlag, "", "")
+		agent.String(ImageAllowlistFlag, "", "")
 		env := &terminal.Env{Getenv: func(string) string { return "" }, SystemConfig: path}
 		if err := f.Load(pflag.NewFlagSet("global", pflag.ContinueOnError), Sections{"agent": agent}, env); err != nil {
 			t.Fatal(err)

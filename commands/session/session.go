@@ -85,6 +85,7 @@ func (s *Session) Engine() (*runtime.Engine, error) {
 		Layout: s.Flags.Layout(), Now: s.IO.Now,
 		Sources: observe.Sources{
 			CgroupRoot: s.Flags.CgroupRoot, PodPIDs: defaults.PIDs, SeccompDefault: defaults.Seccomp,
+			Images: defaults.Images,
 		},
 		LockTimeout: s.Flags.LockTimeout, Waiting: s.waiting, Objects: s.Objects(), Logs: s.Logs, Pulls: s.Pulls,
 		Reserved: s.Flags.ReservedPorts(), Kernel: kernelOf(s.Flags),

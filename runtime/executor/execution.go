@@ -94,6 +94,7 @@ type Executor struct {
 	rotator *gc.Rotator
 	puller  *images.Puller
 	pulled  state.PulledImages
+	pulls   *state.PullRecords
 	// Devices gives devices of plugins to containers; nil for none.
 	Devices model.DeviceManager
 	// Held is notified of checkpoints that a pass holds, so that probe results are recorded meanwhile; nil if the
@@ -115,6 +116,7 @@ func New(w observe.World, host *observe.Host, garbage *gc.Collector) *Executor {
 		rotator: gc.NewRotator(w),
 		puller:  images.NewPuller(w.Pulls),
 		pulled:  w.Layout.PulledImages(),
+		pulls:   state.NewPullRecords(w.Layout),
 		Devices: w.Devices,
 	}
 }

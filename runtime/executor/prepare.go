@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/imageaccess"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
@@ -61,25 +62,28 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 	if x.opts.Downloads {
 		defer images.WatchPull(ctx, x.client, func(p images.PullProgress) { x.report.pulled(s, p) })()
 	}
-	if err = x.pull(ctx, s, config); err != nil {
-		return "", err
-	}
-	info, err := images.Pulled(ctx, x.client.Images, s.Image)
+	info, err := x.pull(ctx, s, config)
 	if err != nil {
-		return "", model.WithReason(model.ImageInspectError, err)
+		return "", err
 	}
 	x.notePulled(s.Image, info.ID)
 	x.outputs.setImage(s.Image, (&snapshot.Image{ID: info.ID, User: info.User, Digests: info.RepoDigests}).Observed())
 	return info.ID, nil
 }
 
-// pull pulls the image, and waits until the pass may continue.
-func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.PodSandboxConfig) error {
+// pull pulls the image, records with which credentials, and waits until the pass may continue.
+func (x *preparer) pull(
+	ctx context.Context, s *plan.Step, config *runtimeapi.PodSandboxConfig,
+) (info images.Info, err error) {
+	before, _ := x.snapshot.Image(s.Image)
+	if err = x.pulls.Begin(s.Image, before.ID != ""); err != nil {
+		return info, model.WithReason(model.ErrImagePull, err)
+	}
 	ended := func(context.Context) error { return nil }
 	if x.opts.Pulling != nil {
 		ended = x.opts.Pulling()
 	}
-	_, err := x.puller.Pull(ctx, x.client.Images, images.Request{
+	reply, err := x.puller.Pull(ctx, x.client.Images, images.Request{
 		Image:         s.Image,
 		Annotations:   x.desired.Pod.Annotations,
 		SandboxConfig: config,
@@ -91,8 +95,35 @@ func (x *preparer) pull(ctx context.Context, s *plan.Step, config *runtimeapi.Po
 		if ctx.Err() == nil {
 			x.checkpoint.noteFailure(s.Container, err)
 		}
+		x.endPull(s.Image, state.PullFailed)
+	} else {
+		info, err = x.recordPull(ctx, s.Image, reply.Secret)
 	}
-	return cmp.Or(err, ended(ctx))
+	return info, cmp.Or(err, ended(ctx))
+}
+
+// recordPull looks up an image that was pulled, and records that pods with this pull secret may use it; nil stands for
+// all pods. The image is present, so that this ignores cancellation.
+func (x *preparer) recordPull(ctx context.Context, image string, from *imageaccess.Secret) (images.Info, error) {
+	info, err := images.Pulled(context.WithoutCancel(ctx), x.client.Images, image)
+	if err != nil {
+		x.endPull(image, state.PullUnrecorded)
+		return info, model.WithReason(model.ImageInspectError, err)
+	}
+	end := state.PullRecorded
+	if err = x.pulls.Add(image, info.ID, imageaccess.Of(from), x.now()); err != nil {
+		x.report.warn("pods of the API server have to pull the image again: " + err.Error())
+		end = state.PullUnrecorded
+	}
+	x.endPull(image, end)
+	return info, nil
+}
+
+// endPull removes the mark of a pull. If it stays, pods of the API server have to pull the image.
+func (x *preparer) endPull(image string, end state.PullEnd) {
+	if err := x.pulls.End(image, end); err != nil {
+		x.report.warn("the end of the pull was not recorded: " + err.Error())
+	}
 }
 
 // notePulled records an image that was absent until podctl pulled it. Only such images are removed when the disk is

@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/credentialprovider"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/imageaccess"
 )
 
 // Keychain finds the credentials of the user that podctl runs as.
@@ -35,8 +36,8 @@ type Found struct {
 // credential helpers). Without any there is one anonymous try. The second result lists files and secrets that were left
 // out.
 func (p *Puller) credentials(
-	ctx context.Context, name string, own []*runtimeapi.AuthConfig,
-) ([]*runtimeapi.AuthConfig, []string, error) {
+	ctx context.Context, name string, own []credential,
+) ([]credential, []string, error) {
 	ref, err := reference.ParseDockerRef(name)
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading image name %s: %w", name, err)
@@ -50,14 +51,35 @@ func (p *Puller) credentials(
 		return nil, nil, fmt.Errorf("looking up credentials for %s: %w", hostOf(ref), err)
 	}
 	if users.Auth != nil || len(own) == 0 {
-		own = append(slices.Clone(own), users.Auth)
+		own = append(slices.Clone(own), credential{auth: users.Auth})
 	}
 	return own, users.LeftOut, nil
 }
 
+// credential is one that a pull tries.
+type credential struct {
+	// auth is nil for an anonymous pull.
+	auth *runtimeapi.AuthConfig
+	// secret is the pull secret with the credential; nil if every pod of the machine may use it.
+	secret *imageaccess.Secret
+}
+
+// Secrets returns the pull secrets with credentials for an image, with hashes of these credentials.
+func Secrets(image string, secrets []*v1.Secret) ([]imageaccess.Secret, error) {
+	own, err := fromSecrets(image, secrets)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]imageaccess.Secret, 0, len(own))
+	for _, one := range own {
+		list = append(list, *one.secret)
+	}
+	return list, nil
+}
+
 // fromSecrets returns the credentials of pull secrets that match the image (kubelet: secrets.MakeDockerKeyring). It
 // skips secrets without credentials. One that cannot be read ends the pull.
-func fromSecrets(name string, secrets []*v1.Secret) ([]*runtimeapi.AuthConfig, error) {
+func fromSecrets(name string, secrets []*v1.Secret) ([]credential, error) {
 	keyring := &credentialprovider.BasicDockerKeyring{}
 	for _, secret := range secrets {
 		if podspec.PullSecretFault(secret) != "" {
@@ -68,22 +90,33 @@ func fromSecrets(name string, secrets []*v1.Secret) ([]*runtimeapi.AuthConfig, e
 		if err != nil {
 			return nil, fmt.Errorf("pull secret %s: %w", secret.Name, err)
 		}
-		keyring.Add(nil, config)
+		keyring.Add(&credentialprovider.CredentialSource{Secret: &credentialprovider.SecretCoordinates{
+			UID: string(secret.UID), Namespace: secret.Namespace, Name: secret.Name,
+		}}, config)
 	}
 	repository, err := repositoryOf(name)
 	if err != nil {
 		return nil, err
 	}
 	found, _ := keyring.Lookup(repository)
-	var list []*runtimeapi.AuthConfig
+	list := make([]credential, 0, len(found))
 	for i := range found {
-		auth := &found[i].AuthConfig
-		list = append(list, &runtimeapi.AuthConfig{
-			Username: auth.Username, Password: auth.Password, Auth: auth.Auth, ServerAddress: auth.ServerAddress,
-			IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
-		})
+		list = append(list, credentialOf(&found[i]))
 	}
 	return list, nil
+}
+
+func credentialOf(found *credentialprovider.TrackedAuthConfig) credential {
+	auth, from := &found.AuthConfig, found.Source.Secret
+	return credential{
+		auth: &runtimeapi.AuthConfig{
+			Username: auth.Username, Password: auth.Password, Auth: auth.Auth, ServerAddress: auth.ServerAddress,
+			IdentityToken: auth.IdentityToken, RegistryToken: auth.RegistryToken,
+		},
+		secret: &imageaccess.Secret{
+			UID: from.UID, Namespace: from.Namespace, Name: from.Name, CredentialHash: found.AuthConfigHash,
+		},
+	}
 }
 
 // dockerConfig reads a pull secret of either type.

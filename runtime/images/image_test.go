@@ -93,8 +93,8 @@ func TestPullTriesCredentialsInTurn(t *testing.T) {
 	ref, err := p.Pull(t.Context(), client, Request{Image: "registry.local/app:1", Secrets: []*v1.Secret{
 		secret("elsewhere.local", "other"), secret("registry.local", "wrong"), secret("registry.local/app", "right"),
 	}})
-	if err != nil || ref != "sha256:registry.local/app:1" {
-		t.Errorf("%s %v", ref, err)
+	if err != nil || ref.Ref != "sha256:registry.local/app:1" {
+		t.Errorf("%s %v", ref.Ref, err)
 	}
 	for _, user := range client.asked {
 		if user == "other" {

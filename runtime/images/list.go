@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,13 +26,17 @@ type Store struct {
 	client *cri.Client
 	layout state.Layout
 	puller *Puller
-	// pulled records which images podctl pulled.
-	pulled state.PulledImages
+	// pulled records which images podctl pulled, and records with which credentials.
+	pulled  state.PulledImages
+	records *state.PullRecords
 }
 
 // NewStore returns a Store. It reads the needs of podctl's pods below the layout.
 func NewStore(client *cri.Client, layout state.Layout) *Store {
-	return &Store{client: client, layout: layout, puller: &Puller{}, pulled: layout.PulledImages()}
+	return &Store{
+		client: client, layout: layout, puller: &Puller{},
+		pulled: layout.PulledImages(), records: state.NewPullRecords(layout),
+	}
 }
 
 // Image is an image of the runtime with its users.
@@ -308,7 +313,7 @@ func (s *Store) Remove(ctx context.Context, img *Image) error {
 	if err = cri.IgnoreNotFound(err); err != nil {
 		return fmt.Errorf("removing image %s: %w", img.Name(), err)
 	}
-	return s.pulled.Forget(state.PulledName(img.ID))
+	return errors.Join(s.pulled.Forget(state.PulledName(img.ID)), s.records.Forget(img.ID))
 }
 
 // Notes holds the images that podctl pulled.
@@ -320,14 +325,19 @@ func (n Notes) Has(id string) bool { return n[state.PulledName(id)] }
 // Notes reads which images podctl pulled.
 func (s *Store) Notes() (Notes, error) { return s.pulled.List() }
 
+// listingTime is longer than the time between the list of the images and ForgetGone.
+const listingTime = 10 * time.Minute
+
 // ForgetGone forgets images that no longer exist. If another program pulls one of them again, it is not podctl's.
 // Images noted meanwhile stay.
 func (s *Store) ForgetGone(notes Notes, present []*Image) error {
-	gone := maps.Clone(notes)
+	gone, has := maps.Clone(notes), map[string]bool{}
 	for _, img := range present {
-		delete(gone, state.PulledName(img.ID))
+		name := state.PulledName(img.ID)
+		has[name] = true
+		delete(gone, name)
 	}
-	var errs []error
+	errs := []error{s.records.Prune(has, time.Now().Add(-listingTime))}
 	for name := range gone {
 		errs = append(errs, s.pulled.Forget(name))
 	}

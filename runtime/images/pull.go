@@ -15,6 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/imageaccess"
 )
 
 // WithTag adds the tag latest to a reference without tag and digest (kubelet: applyDefaultImageTag). It adds nothing
@@ -134,9 +135,10 @@ type sharing struct {
 	credentials [sha256.Size]byte
 }
 
-func sharingOf(name string, own []*runtimeapi.AuthConfig) sharing {
+func sharingOf(name string, own []credential) sharing {
 	var text []byte
-	for _, auth := range own {
+	for _, one := range own {
+		auth := one.auth
 		text = fmt.Appendf(text, "%q %q %q %q %q %q\n", auth.GetServerAddress(), auth.GetUsername(), auth.GetPassword(),
 			auth.GetAuth(), auth.GetIdentityToken(), auth.GetRegistryToken())
 	}
@@ -147,55 +149,78 @@ func sharingOf(name string, own []*runtimeapi.AuthConfig) sharing {
 type pulling struct {
 	done chan struct{}
 	ref  string
+	// used is the position of the credential that worked. Requests that share a pull have the same credentials of their
+	// own in the same order, but possibly from different secrets.
+	used int
 	err  error
 	// cancelled is set if the request that started the pull was cancelled, which is no result for the image.
 	cancelled bool
 }
 
-// Pull pulls an image and returns the runtime's reference to it. It tries credentials one after the other until one
-// works. Without any, the pull is anonymous.
-func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient, r Request) (string, error) {
+// Reply is the result of a pull.
+type Reply struct {
+	// Ref is the runtime's reference to the image.
+	Ref string
+	// Secret is the pull secret whose credentials worked; nil if the pull was anonymous, or used those of the machine.
+	Secret *imageaccess.Secret
+}
+
+// Pull pulls an image. It tries credentials one after the other until one works. Without any, the pull is anonymous.
+func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient, r Request) (Reply, error) {
 	name, err := WithTag(r.Image)
 	if err != nil {
-		return "", err
+		return Reply{}, err
 	}
 	own, err := fromSecrets(name, r.Secrets)
 	if err != nil {
-		return "", noCredentials(r.Image, err)
+		return Reply{}, noCredentials(r.Image, err)
 	}
 	shared := sharingOf(name, own)
 	for {
 		flight, mine := p.join(shared)
 		if mine {
-			flight.ref, flight.err = p.pullInTurn(ctx, client, name, own, r)
+			p.pullInTurn(ctx, client, name, own, r, flight)
 			flight.cancelled = flight.err != nil && ctx.Err() != nil
 			p.leave(shared, flight)
-			return flight.ref, flight.err
+			return flight.reply(own)
 		}
 		select {
 		case <-flight.done:
 			if !flight.cancelled {
-				return flight.ref, flight.err
+				return flight.reply(own)
 			}
 		case <-ctx.Done():
-			return "", context.Cause(ctx)
+			return Reply{}, context.Cause(ctx)
 		}
 	}
 }
 
+// reply returns the result for a request with these credentials of its own.
+func (f *pulling) reply(own []credential) (Reply, error) {
+	if f.err != nil {
+		return Reply{}, f.err
+	}
+	r := Reply{Ref: f.ref}
+	if f.used < len(own) {
+		r.Secret = own[f.used].secret
+	}
+	return r, nil
+}
+
 // pullInTurn waits for a free slot and pulls.
 func (p *Puller) pullInTurn(
-	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request,
-) (string, error) {
+	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []credential, r Request, flight *pulling,
+) {
 	if p.slots != nil {
 		select {
 		case p.slots <- struct{}{}:
 			defer func() { <-p.slots }()
 		case <-ctx.Done():
-			return "", context.Cause(ctx)
+			flight.err = context.Cause(ctx)
+			return
 		}
 	}
-	return p.pull(ctx, client, name, own, r)
+	flight.ref, flight.used, flight.err = p.pull(ctx, client, name, own, r)
 }
 
 // noCredentials reports that the credentials for an image could not be determined.
@@ -224,22 +249,23 @@ func (p *Puller) leave(what sharing, flight *pulling) {
 	close(flight.done)
 }
 
+// pull also returns the position of the credential that worked.
 func (p *Puller) pull(
-	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []*runtimeapi.AuthConfig, r Request,
-) (string, error) {
+	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []credential, r Request,
+) (ref string, used int, err error) {
 	credentials, unused, err := p.credentials(ctx, name, own)
 	if err != nil {
-		return "", noCredentials(r.Image, err)
+		return "", 0, noCredentials(r.Image, err)
 	}
 	var failures []*Error
-	for _, auth := range credentials {
+	for i, one := range credentials {
 		reply, err := client.PullImage(ctx, &runtimeapi.PullImageRequest{
 			Image:         &runtimeapi.ImageSpec{Image: name, Annotations: r.Annotations},
-			Auth:          auth,
+			Auth:          one.auth,
 			SandboxConfig: r.SandboxConfig,
 		})
 		if err == nil {
-			return reply.GetImageRef(), nil
+			return reply.GetImageRef(), i, nil
 		}
 		failures = append(failures, explain(r.Image, err))
 	}
@@ -247,7 +273,7 @@ func (p *Puller) pull(
 	if left := append(leftOut(r.Secrets), unused...); len(left) > 0 {
 		failure.Hint = cmp.Or(failure.Hint, failure.Err.Error()) + "; " + strings.Join(left, "; ")
 	}
-	return "", failure
+	return "", 0, failure
 }
 
 // leftOut names the pull secrets without credentials, which may be the reason for a failed pull.

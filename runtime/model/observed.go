@@ -161,6 +161,8 @@ type Image struct {
 	Username string
 	// Digests are the names with a digest under which the image was pulled.
 	Digests []string
+	// Unverified is set if the pod has not proved that the registry would give it the image.
+	Unverified bool
 }
 
 // Other reports whether a container's image ID, as the runtime reports it, is known to differ from this image. Older

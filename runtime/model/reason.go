@@ -55,7 +55,10 @@ const (
 	// UnsupportedPodFeature: a pod of the API server uses a field that podctl does not support.
 	UnsupportedPodFeature Reason = "UnsupportedPodFeature"
 
-	ImageAbsent    Reason = "ImageAbsent"
+	ImageAbsent Reason = "ImageAbsent"
+	// ImageUnverified: an image is present, but only because of other pods' credentials.
+	ImageUnverified Reason = "ImageUnverified"
+
 	PullAlways     Reason = "PullAlways"
 	VolumeMissing  Reason = "VolumeMissing"
 	ContentChanged Reason = "ContentChanged"

@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/admission"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/imageaccess"
 	"github.com/podctl/podctl/runtime/machine"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/snapshot"
@@ -54,6 +55,8 @@ type Sources struct {
 	PodPIDs int64
 	// SeccompDefault is set if containers that set no seccomp profile have the default one of the runtime.
 	SeccompDefault bool
+	// Images defines which images a pod of the API server must be able to pull although they are present.
+	Images imageaccess.Policy
 	// Machine reads the facts of the machine; nil reads those of this one.
 	Machine func() criconfig.Node
 	// BootID identifies the current start of the kernel; nil asks the kernel.
@@ -117,6 +120,9 @@ func (h *Host) Node() criconfig.Node {
 	}
 	return node
 }
+
+// ImagePolicy defines which images a pod of the API server must be able to pull although they are present.
+func (h *Host) ImagePolicy() imageaccess.Policy { return h.from.Images }
 
 // NodeOf returns Node as a pod sees it. For a pod of the API server, it has the values of the Node in the API. desired
 // may be nil.

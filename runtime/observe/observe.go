@@ -18,6 +18,7 @@ import (
 	"github.com/podctl/podctl/runtime/cgroup"
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
+	"github.com/podctl/podctl/runtime/imageaccess"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/machine"
@@ -62,6 +63,8 @@ type Observer struct {
 	Conditions func(ctx context.Context, uid types.UID) []v1.PodCondition
 	// Reported returns the status of a pod, or of its mirror pod, in the API; nil if it is unknown. It may be nil.
 	Reported func(*podspec.Desired) *v1.PodStatus
+	// pulls has the credentials with which images were pulled.
+	pulls *state.PullRecords
 	// taken has the resources that each pod uses on the node; nil for a pod that uses none.
 	taken *state.Summaries[*model.Admitted]
 }
@@ -71,7 +74,7 @@ func New(w World, host *Host, digests *Digests) *Observer {
 	taken := state.NewSummaries(w.Layout, func(c *state.Checkpoint) *model.Admitted {
 		return snapshot.TakenBy(&c.Memory)
 	})
-	return &Observer{world: w, host: host, digests: digests, taken: taken}
+	return &Observer{world: w, host: host, digests: digests, pulls: state.NewPullRecords(w.Layout), taken: taken}
 }
 
 // UseCluster sets the objects for pods of the API server. It is called before the first pass.
@@ -123,7 +126,7 @@ func (o *Observer) observeWith(
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) { runtimeFacts, err = o.host.RuntimeFacts(groupCtx); return err })
 	group.Go(func() error { return o.observeRecords(groupCtx, ref, s, known, lists) })
-	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, imageNames); return err })
+	group.Go(func() (err error) { s.Images, err = o.observeImages(groupCtx, desired, imageNames); return err })
 	if desired != nil && lists == nil { // A list of all pods needs no choice of devices.
 		group.Go(func() error {
 			devices = observeDevices(groupCtx, o.world.Devices, model.DeviceRequestOf(desired.Pod))
@@ -159,7 +162,9 @@ func markStarting(s *snapshot.Pod, before, after map[string]bool) {
 }
 
 // observeImages looks up every image of the pod once. It returns nil without names.
-func (o *Observer) observeImages(ctx context.Context, names []string) ([]snapshot.Image, error) {
+func (o *Observer) observeImages(
+	ctx context.Context, desired *podspec.Desired, names []string,
+) ([]snapshot.Image, error) {
 	if names == nil {
 		return nil, nil
 	}
@@ -175,6 +180,7 @@ func (o *Observer) observeImages(ctx context.Context, names []string) ([]snapsho
 					User:      info.User,
 					Digests:   info.RepoDigests,
 				}
+				found[i].Unverified = o.isUnverified(desired, name, info.ID)
 			}
 			if bad := (*images.Error)(nil); errors.As(err, &bad) && bad.Invalid {
 				// The name is invalid in every runtime. The pull reports it; the other images are not affected.
@@ -187,6 +193,17 @@ func (o *Observer) observeImages(ctx context.Context, names []string) ([]snapsho
 		return nil, cri.Wrap("asking for its images", err)
 	}
 	return slices.DeleteFunc(found, func(i snapshot.Image) bool { return i.ID == "" }), nil
+}
+
+// isUnverified reports whether a pod of the API server must pull an image that is present. Files and commands of the
+// machine's administrator may use every image. Pull secrets that cannot be read prove nothing, and fail the pull.
+func (o *Observer) isUnverified(desired *podspec.Desired, name, id string) bool {
+	policy := o.host.ImagePolicy()
+	if !desired.FromCluster() || policy.Effective() == imageaccess.NeverVerify {
+		return false
+	}
+	own, _ := images.Secrets(name, images.PullSecrets(desired))
+	return policy.Unverified(o.pulls.Read(name, id), own)
 }
 
 // Snapshot observes a pod, and all images of the runtime beside those that the pod names, so that it also serves as

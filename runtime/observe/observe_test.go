@@ -40,12 +40,12 @@ func TestImagesOfAPod(t *testing.T) {
 	}{"one that is absent": {func() {}, 2}, "one without a proper name": {func() { d.Pod.Spec.Containers[2].Image = "Not A Name" }, 1}} {
 		c.change()
 		l.reset()
-		found, err := l.observer.observeImages(t.Context(), podspec.ImageNames(d.Pod))
+		found, err := l.observer.observeImages(t.Context(), d, podspec.ImageNames(d.Pod))
 		if err != nil || len(found) != 1 || found[0].ID != "sha256:i:1" || found[0].Reference == "" || l.count("ImageStatus") > c.asked {
 			t.Errorf("%s: %+v after %d questions, %v", name, found, l.count("ImageStatus"), err)
 		}
 	}
-	if found, err := l.observer.observeImages(t.Context(), nil); found != nil || err != nil {
+	if found, err := l.observer.observeImages(t.Context(), nil, nil); found != nil || err != nil {
 		t.Errorf("of a pod that is deleted: %v, %v", found, err)
 	}
 }

@@ -172,6 +172,10 @@ func TestPulls(t *testing.T) {
 			"pull-a PullAlways", "pull-volume/d PullAlways", "pull-c PullAlways",
 			"check-a BeforeStart after pull-a", "check-b BeforeStart after pull-a,pull-volume/d", "check-c BeforeStart after pull-c",
 		}},
+		"all are images of other pods": {"i:1? i:2? d:1?", Options{}, []string{
+			"pull-a PullAlways", "pull-volume/d ImageUnverified", "pull-c ImageUnverified",
+			"check-a BeforeStart after pull-a", "check-b BeforeStart after pull-a,pull-volume/d", "check-c BeforeStart after pull-c",
+		}},
 		"none is pulled": {
 			"i:1 i:2 d:1",
 			Options{PullPolicy: v1.PullNever},
@@ -181,7 +185,8 @@ func TestPulls(t *testing.T) {
 		w := web(t, spec, "")
 		w.Images = map[string]model.Image{"i:1": {}, "i:2": {}, "d:1": {}}
 		for ref := range strings.FieldsSeq(c.images) {
-			w.Images[ref] = model.Image{ID: "sha256:" + ref}
+			name, unverified := strings.CutSuffix(ref, "?")
+			w.Images[name] = model.Image{ID: "sha256:" + name, Unverified: unverified}
 		}
 		in := inputOf(w)
 		in.Options = c.opts

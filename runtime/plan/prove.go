@@ -131,13 +131,15 @@ func (p *prover) pullReason(image neededImage) (reason model.Reason, message str
 	switch {
 	case image.policy == v1.PullAlways:
 		return model.PullAlways, "the pull policy is Always"
-	case image.policy != v1.PullNever && known && state.ID == "":
+	case image.policy == v1.PullNever || !known || !lacks(state):
+		return "", ""
+	case state.ID == "":
 		return model.ImageAbsent, "absent"
 	}
-	return "", ""
+	return model.ImageUnverified, "present, but the registry must accept the credentials of this pod"
 }
 
-// check adds the check of a container's configuration. If an image is present and this container's pull policy accepts
+// check adds the check of a container's configuration. If the pod can use an image and this container's pull policy accepts
 // it, the check does not wait for another container's pull of it.
 func (p *prover) check(ref podspec.ContainerRef) {
 	var pulls []string

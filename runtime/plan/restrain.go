@@ -182,12 +182,12 @@ func notPulled(image, of string) string {
 	return fmt.Sprintf("Container image %q%s is not present with pull policy of Never", image, of)
 }
 
-// neverPulled returns an image that is absent and may not be pulled: the container's own, or one that it mounts. It
-// returns an empty name if there is none.
+// neverPulled returns an image that the pod cannot use and that may not be pulled: the container's own, or one that it
+// mounts. It returns an empty name if there is none. The message does not disclose an image of other pods.
 func (r *restrainer) neverPulled(ref podspec.ContainerRef) (image, of string) {
 	for _, image := range r.opts.images(r.Manifest, ref) {
 		state, known := r.Observed.Images[image.name]
-		if !known || state.ID != "" || image.policy != v1.PullNever {
+		if !known || !lacks(state) || image.policy != v1.PullNever {
 			continue
 		}
 		if image.volume != "" {
@@ -197,6 +197,10 @@ func (r *restrainer) neverPulled(ref podspec.ContainerRef) (image, of string) {
 	}
 	return "", ""
 }
+
+// lacks reports whether a pod cannot use an image without pulling it: the runtime does not have it, or only because of
+// other pods' credentials (kubelet: MustAttemptImagePull).
+func lacks(image model.Image) bool { return image.ID == "" || image.Unverified }
 
 // neededImage is an image that a container needs, with its effective pull policy: the container's own image, or that of
 // a volume that it mounts.
@@ -246,13 +250,13 @@ func (r *restrainer) delayed(s start) *Hold {
 }
 
 // pullDelayed returns the ImagePullBackOff that holds a start; nil if there is none. The back-off ends early if the
-// image is present, or if the manifest no longer names it.
+// pod can use the image, or if the manifest no longer names it.
 func (r *restrainer) pullDelayed(ref podspec.ContainerRef) *Hold {
 	if !r.opts.PullBackoff || len(r.Observed.Memory.StartErrors) == 0 {
 		return nil
 	}
 	for _, image := range r.opts.images(r.Manifest, ref) {
-		if r.Observed.Images[image.name].ID != "" && image.policy != v1.PullAlways {
+		if !lacks(r.Observed.Images[image.name]) && image.policy != v1.PullAlways {
 			continue
 		}
 		failure := model.PullFailure(r.Observed.Memory.StartErrors, image.name, r.Desired.PullDigest())

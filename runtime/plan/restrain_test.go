@@ -68,6 +68,16 @@ func TestMissingReferencesHoldAStart(t *testing.T) {
 				"or add it with --configmap FILE",
 		}},
 		"an image": {"app=Running", "", "", func(w *modeltest.World) { w.Images["i:1"] = model.Image{} }, []string{"start x"}},
+		"an image of other pods that may not be pulled": {
+			"app=Running",
+			", imagePullPolicy: Never",
+			"",
+			func(w *modeltest.World) { w.Images["i:1"] = model.Image{ID: "sha256:i:1", Unverified: true} },
+			[]string{
+				"keep app",
+				"hold x ErrImageNeverPull: Container image \"i:1\" is not present with pull policy of Never",
+			},
+		},
 		"an image that may not be pulled": {
 			"app=Running",
 			", imagePullPolicy: Never",

@@ -38,7 +38,8 @@ func (s *imageService) ImageFsInfo(
 	}}, nil
 }
 
-// PullImage pulls any image except those of the registry "absent.local".
+// PullImage pulls any image except those of the registry "absent.local". The registry "private.local" accepts only the
+// user "right".
 func (s *imageService) PullImage(
 	_ context.Context, r *runtimeapi.PullImageRequest,
 ) (*runtimeapi.PullImageResponse, error) {
@@ -46,6 +47,9 @@ func (s *imageService) PullImage(
 	s.log("PullImage %s", name)
 	if strings.HasPrefix(name, "absent.local/") {
 		return nil, status.Errorf(codes.NotFound, "failed to pull and unpack image %q: not found", name)
+	}
+	if strings.HasPrefix(name, "private.local/") && r.GetAuth().GetUsername() != "right" {
+		return nil, status.Errorf(codes.Unknown, "failed to pull and unpack image %q: 401 Unauthorized", name)
 	}
 	return &runtimeapi.PullImageResponse{ImageRef: s.addImage(name).GetId()}, nil
 }

@@ -17,6 +17,9 @@ type Image struct {
 	User string `json:"user,omitempty"`
 	// Digests are the names with a digest under which it was pulled.
 	Digests []string `json:"digests,omitempty"`
+	// Unverified is set if the pod must pull the image although it is present, because other pods' credentials have
+	// pulled it.
+	Unverified bool `json:"unverified,omitempty"`
 }
 
 // ImagesOf returns the images of a pod by their names in its manifest. An image that the runtime does not have is
@@ -50,7 +53,7 @@ func (i *Image) names(reference string) bool {
 
 // Observed translates the image for the planner.
 func (i *Image) Observed() model.Image {
-	out := model.Image{ID: i.ID, Digests: i.Digests}
+	out := model.Image{ID: i.ID, Digests: i.Digests, Unverified: i.Unverified}
 	if uid, err := strconv.ParseInt(i.User, 10, 64); err == nil {
 		out.UID = &uid
 	} else {

@@ -3,14 +3,22 @@ package state
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/podctl/podctl/runtime/imageaccess"
 	"github.com/podctl/podctl/runtime/safefs"
 	"github.com/podctl/podctl/runtime/state/statedir"
 )
+
+// imageManagerName is the directory of the records of pulls, in a kubelet and in podctl.
+const imageManagerName = "image_manager"
 
 // PulledImages records which images of the runtime podctl pulled, as an empty file for each, named after its id. Only
 // the removal of unused images depends on it.
@@ -56,4 +64,153 @@ func (s PulledImages) List() (map[string]bool, error) {
 		}
 	}
 	return names, nil
+}
+
+// pullRecordMax limits the bytes read from a record of a pull.
+const pullRecordMax = 1 << 20
+
+// pullRecordPrefix begins the names of records, which end with PulledName.
+const pullRecordPrefix = "sha256-"
+
+// PullRecords records who pulled the images of the runtime, in the files of a kubelet (kubelet: fsPullRecordsAccessor).
+// Pods of the API server need the credentials of such a record. Without it, or if it is unreadable, they must pull.
+//
+// A file in the directory pulling marks a pull that has begun. Without a record it has the same effect, so that an
+// image is never taken for a preloaded one if podctl is killed during the pull.
+type PullRecords struct {
+	layout Layout
+	mu     sync.Mutex
+	// pulling counts the pulls of this process by image. unrecorded has the images whose mark must stay.
+	pulling    map[string]int
+	unrecorded map[string]bool
+}
+
+// NewPullRecords returns the records of the pulls. Each process needs only one for its pulls.
+func NewPullRecords(l Layout) *PullRecords {
+	return &PullRecords{layout: l, pulling: map[string]int{}, unrecorded: map[string]bool{}}
+}
+
+func (r *PullRecords) pulledDir() string {
+	return filepath.Join(r.layout.Root, imageManagerName, "pulled")
+}
+
+func (r *PullRecords) pulledPath(id string) string {
+	return filepath.Join(r.pulledDir(), pullRecordPrefix+PulledName(id))
+}
+
+func (r *PullRecords) pullingPath(image string) string {
+	return filepath.Join(r.layout.Root, imageManagerName, "pulling", pullRecordPrefix+PulledName(image))
+}
+
+// Read returns what is recorded about an image of the runtime with a name of a manifest.
+func (r *PullRecords) Read(image, id string) imageaccess.Image {
+	found := imageaccess.Image{Name: image}
+	text, err := r.layout.dir().Read(r.pulledPath(id), pullRecordMax)
+	if errors.Is(err, fs.ErrNotExist) {
+		begun, err := r.layout.dir().Exists(r.pullingPath(image))
+		found.Pulled = begun || err != nil
+		return found
+	}
+	found.Pulled = true
+	if err == nil {
+		// An unreadable record allows no pod to use the image. The next pull replaces it.
+		found.Record, _ = imageaccess.Decode(text, id)
+	}
+	return found
+}
+
+// Begin marks the begin of a pull. Without an error, End must follow. present reports whether the runtime has the image.
+func (r *PullRecords) Begin(image string, present bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := r.pullingPath(image)
+	if r.pulling[image] == 0 && present {
+		// A mark of an earlier process may belong to the present image.
+		marked, err := r.layout.dir().Exists(path)
+		r.unrecorded[image] = r.unrecorded[image] || marked || err != nil
+	}
+	err := r.layout.dir().Replace(path+".tmp", path, imageaccess.Intent(image), 0o600, statedir.Volatile)
+	if err != nil {
+		return fmt.Errorf("recording that image %s is pulled: %w", image, safefs.Cause(err))
+	}
+	r.pulling[image]++
+	return nil
+}
+
+// PullEnd is the end of a pull.
+type PullEnd int
+
+// Ends of a pull. After PullUnrecorded, the image is present without a record.
+const (
+	PullFailed PullEnd = iota
+	PullRecorded
+	PullUnrecorded
+)
+
+// End marks the end of a pull. While the image may be present without a record, the mark of the begin stays: a pull that
+// fails must not make it a preloaded image.
+func (r *PullRecords) End(image string, end PullEnd) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch end {
+	case PullFailed:
+	case PullRecorded:
+		delete(r.unrecorded, image)
+	case PullUnrecorded:
+		r.unrecorded[image] = true
+	}
+	if r.pulling[image]--; r.pulling[image] > 0 {
+		return nil
+	}
+	delete(r.pulling, image)
+	if r.unrecorded[image] {
+		return nil
+	}
+	delete(r.unrecorded, image)
+	return safefs.Wrapf(safefs.Cause(r.layout.dir().Remove(r.pullingPath(image))), "recording the end of a pull")
+}
+
+// Add records the credentials of a pull that succeeded.
+func (r *PullRecords) Add(image, id string, c imageaccess.Credentials, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next, changed, err := r.Read(image, id).Record.With(image, id, c, now)
+	if err != nil {
+		return err
+	}
+	sync := statedir.Sync(statedir.Volatile)
+	if changed {
+		sync = statedir.Complete
+	}
+	text, err := json.Marshal(next)
+	if err == nil {
+		// Without changes, only the time of the file is new, which Prune depends on.
+		path := r.pulledPath(id)
+		err = r.layout.dir().Replace(path+".tmp", path, text, 0o600, sync)
+	}
+	return safefs.Wrapf(safefs.Cause(err), "recording the pull of image %s", image)
+}
+
+// Forget removes the record of an image that was removed.
+func (r *PullRecords) Forget(id string) error {
+	return safefs.Wrapf(safefs.Cause(r.layout.dir().Remove(r.pulledPath(id))), "removing the record of a pull")
+}
+
+// Prune removes the records of images that the runtime no longer has. present has the PulledNames of the others. Records
+// that were written after a time stay, because the image may have been pulled since the images were listed.
+func (r *PullRecords) Prune(present map[string]bool, until time.Time) error {
+	entries, err := r.layout.dir().Entries(r.pulledDir())
+	if err != nil {
+		return fmt.Errorf("reading the records of pulls: %w", safefs.Cause(err))
+	}
+	var errs []error
+	for _, entry := range entries {
+		name, isRecord := strings.CutPrefix(entry.Name(), pullRecordPrefix)
+		info, err := entry.Info()
+		if !isRecord || present[name] || err != nil || !info.ModTime().Before(until) {
+			continue
+		}
+		errs = append(errs, r.layout.dir().Remove(filepath.Join(r.pulledDir(), entry.Name())))
+	}
+	return safefs.Wrapf(safefs.Cause(errors.Join(errs...)), "removing records of pulls")
 }

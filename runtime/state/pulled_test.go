@@ -1,9 +1,13 @@
 package state
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/podctl/podctl/runtime/imageaccess"
 )
 
 // TestPulledImages checks that a recorded image is listed until it is forgotten, for any form of id, and that other
@@ -37,4 +41,81 @@ func TestPulledImages(t *testing.T) {
 	if names, err := s.List(); err != nil || len(names) != 0 {
 		t.Errorf("in the end: %v %v", names, err)
 	}
+}
+
+// TestPullRecords checks that the record of an image lasts until the image is removed. A pull that is under way, and
+// each unreadable file, count as a pull with unknown credentials.
+func TestPullRecords(t *testing.T) {
+	const image, id = "registry.local/app:1", "sha256:0123"
+	l := newLayout(t)
+	r := NewPullRecords(l)
+	own := imageaccess.Secret{UID: "u", Namespace: "default", Name: "s", CredentialHash: "h"}
+	check := func(step string, pulled, allowed bool) {
+		t.Helper()
+		// Another process reads the same.
+		got := NewPullRecords(l).Read(image, id)
+		if got.Pulled != pulled || (imageaccess.Policy{}).Unverified(got, []imageaccess.Secret{own}) != (pulled && !allowed) {
+			t.Errorf("%s: %+v", step, got)
+		}
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	add := func() { must(r.Add(image, id, imageaccess.Of(&own), time.Unix(1, 0))) }
+	check("at first", false, false)
+	must(r.Begin(image, true))
+	must(r.Begin(image, true))
+	check("two pulls", true, false)
+	must(r.End(image, PullFailed))
+	check("one has failed", true, false)
+	must(r.End(image, PullFailed))
+	check("both have failed", false, false)
+	must(r.Begin(image, false))
+	must(r.End(image, PullUnrecorded))
+	check("a pull without a record", true, false)
+	must(r.Begin(image, true))
+	must(r.End(image, PullFailed))
+	check("a failed pull after it", true, false)
+	r = NewPullRecords(l)
+	must(r.Begin(image, true))
+	must(r.End(image, PullFailed))
+	check("a failed pull of the next process", true, false)
+	next := NewPullRecords(l)
+	must(next.Begin(image, false))
+	must(next.End(image, PullFailed))
+	check("a failed pull of an absent image", false, false)
+	must(r.Begin(image, true))
+	add()
+	must(r.End(image, PullRecorded))
+	check("a pull", true, true)
+	if left, err := os.ReadDir(filepath.Dir(r.pullingPath(image))); err != nil || len(left) != 0 {
+		t.Errorf("marks %v %v", left, err)
+	}
+	if info, err := os.Stat(r.pulledPath(id)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v %v", info, err)
+	}
+	for name, text := range map[string][]byte{
+		"empty": nil, "no JSON": []byte("{"), "too long": bytes.Repeat([]byte(" "), pullRecordMax+1),
+	} {
+		must(os.WriteFile(r.pulledPath(id), text, 0o600))
+		check(name, true, false)
+		add()
+		check("after "+name, true, true)
+	}
+	must(os.Remove(r.pulledPath(id)))
+	must(os.Symlink("/etc/passwd", r.pulledPath(id)))
+	check("a link", true, false)
+	add()
+	must(r.Prune(map[string]bool{PulledName(id): true}, time.Now().Add(time.Hour)))
+	must(r.Prune(nil, time.Now().Add(-time.Hour)))
+	check("images present or new", true, true)
+	must(r.Prune(nil, time.Now().Add(time.Hour)))
+	check("an image that is gone", false, false)
+	add()
+	must(r.Forget(id))
+	must(r.Forget(id))
+	check("an image that was removed", false, false)
 }

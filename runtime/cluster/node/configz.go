@@ -44,6 +44,9 @@ func (n *node) configuration(ctx context.Context) *kubeletconfig.KubeletConfigur
 	setEviction(c, n.member.Eviction)
 	setHousekeeping(c, n.member)
 	c.PodPidsLimit, c.SeccompDefault = new(cmp.Or(hardware.PodPIDs, -1)), new(hardware.SeccompDefault)
+	images := host.ImagePolicy()
+	c.ImagePullCredentialsVerificationPolicy = kubeletconfig.ImagePullCredentialsVerificationPolicy(images.Effective())
+	c.PreloadedImagesVerificationAllowlist = images.Patterns()
 	c.AllowedUnsafeSysctls = n.member.Resources.UnsafeSysctls
 	c.MaxPods = int32(n.member.Resources.MaxPods) // a number of pods
 	c.EnforceNodeAllocatable = []string{"none"}
@@ -78,7 +81,6 @@ func fixedConfiguration() *kubeletconfig.KubeletConfiguration {
 		EventRecordQPS:                            new(int32(50)),
 		EventBurst:                                100,
 		ContainerLogMaxWorkers:                    new(int32(1)),
-		ImagePullCredentialsVerificationPolicy:    kubeletconfig.NeverVerify,
 		CgroupsPerQOS:                             new(true),
 		CPUCFSQuota:                               new(true),
 		CPUCFSQuotaPeriod:                         &metav1.Duration{Duration: 100 * time.Millisecond},

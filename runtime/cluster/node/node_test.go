@@ -34,6 +34,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/executor"
+	"github.com/podctl/podctl/runtime/imageaccess"
 	"github.com/podctl/podctl/runtime/kubeletconf"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
@@ -215,6 +216,7 @@ func TestClusterDNS(t *testing.T) {
 	client := &cri.Client{RuntimeServiceClient: systemdRuntime{}}
 	host := observe.NewHost(client, layout, observe.Sources{
 		Machine: func() criconfig.Node { return criconfig.Node{Name: "m"} }, PodPIDs: 77,
+		Images: imageaccess.Policy{Name: imageaccess.NeverVerifyAllowlistedImages, Allowlist: "a,b/*"},
 	})
 	n := &node{
 		ClusterSettings: &daemon.ClusterSettings{
@@ -238,6 +240,10 @@ func TestClusterDNS(t *testing.T) {
 	c := n.configuration(t.Context())
 	if got := fmt.Sprintf("%v %s", c.ClusterDNS, c.ClusterDomain); got != want || c.CgroupDriver != "systemd" || *c.PodPidsLimit != 77 {
 		t.Errorf("/configz has %s, driver %s, limit of tasks %d", got, c.CgroupDriver, *c.PodPidsLimit)
+	}
+	const images = "NeverVerifyAllowlistedImages [a b/*]"
+	if got := fmt.Sprint(c.ImagePullCredentialsVerificationPolicy, " ", c.PreloadedImagesVerificationAllowlist); got != images {
+		t.Errorf("/configz has the policy of images %s", got)
 	}
 }
 
