@@ -69,7 +69,8 @@ func (o *limitOptions) addTo(f *pflag.FlagSet) {
 		"Whether pods of the API server must prove that they could pull a present image: AlwaysVerify, NeverVerify, "+
 			"NeverVerifyPreloadedImages, or NeverVerifyAllowlistedImages")
 	f.StringVar(&o.Images.Allowlist, config.ImageAllowlistFlag, "",
-		"Images of NeverVerifyAllowlistedImages, without tag and digest, such as registry.local/app,registry.local/base/*")
+		"Images of NeverVerifyAllowlistedImages, without tag and digest, such as "+
+			"registry.local/app,registry.local/base/*")
 	f.StringSliceVar(&o.enforce, enforceFlag, nil,
 		"pods: limit all pods together to the resources that --system-reserved leaves; none: do not "+
 			"(default pods as a node of a cluster, otherwise none)")

@@ -99,8 +99,15 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	for _, p := range []Policy{
-		{Name: "Foo"}, {Allowlist: "a"}, {Name: list, Allowlist: "a:1"}, {Name: list, Allowlist: "a,,b"}, {Name: list, Allowlist: "/*"},
-		{Name: list, Allowlist: "a*"}, {Name: list, Allowlist: "a/*/b"}, {Name: list, Allowlist: "*"}, {Name: list, Allowlist: "a, b"},
+		{Name: "Foo"},
+		{Allowlist: "a"},
+		{Name: list, Allowlist: "a:1"},
+		{Name: list, Allowlist: "a,,b"},
+		{Name: list, Allowlist: "/*"},
+		{Name: list, Allowlist: "a*"},
+		{Name: list, Allowlist: "a/*/b"},
+		{Name: list, Allowlist: "*"},
+		{Name: list, Allowlist: "a, b"},
 	} {
 		if p.Check() == nil {
 			t.Errorf("%+v is accepted", p)

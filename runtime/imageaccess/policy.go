@@ -100,8 +100,8 @@ func (p Policy) lists(image string) bool {
 	return false
 }
 
-// Repository returns the name of an image in a manifest without its tag and digest. Like a kubelet, it adds no registry:
-// nginx and docker.io/library/nginx differ.
+// Repository returns the name of an image in a manifest without its tag and digest. Like a kubelet, it adds no
+// registry: nginx and docker.io/library/nginx differ.
 func Repository(image string) (string, error) {
 	parsed, err := reference.Parse(image)
 	if err != nil {

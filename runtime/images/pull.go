@@ -179,7 +179,7 @@ func (p *Puller) Pull(ctx context.Context, client runtimeapi.ImageServiceClient,
 	for {
 		flight, mine := p.join(shared)
 		if mine {
-			p.pullInTurn(ctx, client, name, own, r, flight)
+			flight.ref, flight.used, flight.err = p.pullInTurn(ctx, client, name, own, r)
 			flight.cancelled = flight.err != nil && ctx.Err() != nil
 			p.leave(shared, flight)
 			return flight.reply(own)
@@ -209,18 +209,17 @@ func (f *pulling) reply(own []credential) (Reply, error) {
 
 // pullInTurn waits for a free slot and pulls.
 func (p *Puller) pullInTurn(
-	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []credential, r Request, flight *pulling,
-) {
+	ctx context.Context, client runtimeapi.ImageServiceClient, name string, own []credential, r Request,
+) (ref string, used int, err error) {
 	if p.slots != nil {
 		select {
 		case p.slots <- struct{}{}:
 			defer func() { <-p.slots }()
 		case <-ctx.Done():
-			flight.err = context.Cause(ctx)
-			return
+			return "", 0, context.Cause(ctx)
 		}
 	}
-	flight.ref, flight.used, flight.err = p.pull(ctx, client, name, own, r)
+	return p.pull(ctx, client, name, own, r)
 }
 
 // noCredentials reports that the credentials for an image could not be determined.

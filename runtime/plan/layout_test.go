@@ -185,8 +185,8 @@ func TestPulls(t *testing.T) {
 		w := web(t, spec, "")
 		w.Images = map[string]model.Image{"i:1": {}, "i:2": {}, "d:1": {}}
 		for ref := range strings.FieldsSeq(c.images) {
-			name, unverified := strings.CutSuffix(ref, "?")
-			w.Images[name] = model.Image{ID: "sha256:" + name, Unverified: unverified}
+			image, unverified := strings.CutSuffix(ref, "?")
+			w.Images[image] = model.Image{ID: "sha256:" + image, Unverified: unverified}
 		}
 		in := inputOf(w)
 		in.Options = c.opts

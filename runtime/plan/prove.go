@@ -139,8 +139,8 @@ func (p *prover) pullReason(image neededImage) (reason model.Reason, message str
 	return model.ImageUnverified, "present, but the registry must accept the credentials of this pod"
 }
 
-// check adds the check of a container's configuration. If the pod can use an image and this container's pull policy accepts
-// it, the check does not wait for another container's pull of it.
+// check adds the check of a container's configuration. If the pod can use an image and this container's pull policy
+// accepts it, the check does not wait for another container's pull of it.
 func (p *prover) check(ref podspec.ContainerRef) {
 	var pulls []string
 	for _, image := range p.opts.images(p.Manifest, ref) {

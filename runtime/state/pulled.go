@@ -107,8 +107,8 @@ func (r *PullRecords) Read(image, id string) imageaccess.Image {
 	found := imageaccess.Image{Name: image}
 	text, err := r.layout.dir().Read(r.pulledPath(id), pullRecordMax)
 	if errors.Is(err, fs.ErrNotExist) {
-		begun, err := r.layout.dir().Exists(r.pullingPath(image))
-		found.Pulled = begun || err != nil
+		begun, failed := r.layout.dir().Exists(r.pullingPath(image))
+		found.Pulled = begun || failed != nil
 		return found
 	}
 	found.Pulled = true
@@ -119,12 +119,13 @@ func (r *PullRecords) Read(image, id string) imageaccess.Image {
 	return found
 }
 
-// Begin marks the begin of a pull. Without an error, End must follow. present reports whether the runtime has the image.
-func (r *PullRecords) Begin(image string, present bool) error {
+// Begin marks the begin of a pull. Without an error, End must follow. present is the runtime's ID of the image if it has
+// the image already.
+func (r *PullRecords) Begin(image, present string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	path := r.pullingPath(image)
-	if r.pulling[image] == 0 && present {
+	if r.pulling[image] == 0 && present != "" {
 		// A mark of an earlier process may belong to the present image.
 		marked, err := r.layout.dir().Exists(path)
 		r.unrecorded[image] = r.unrecorded[image] || marked || err != nil
@@ -147,8 +148,8 @@ const (
 	PullUnrecorded
 )
 
-// End marks the end of a pull. While the image may be present without a record, the mark of the begin stays: a pull that
-// fails must not make it a preloaded image.
+// End marks the end of a pull. While the image may be present without a record, the mark of the begin stays: a pull
+// that fails must not make it a preloaded image.
 func (r *PullRecords) End(image string, end PullEnd) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,8 +197,8 @@ func (r *PullRecords) Forget(id string) error {
 	return safefs.Wrapf(safefs.Cause(r.layout.dir().Remove(r.pulledPath(id))), "removing the record of a pull")
 }
 
-// Prune removes the records of images that the runtime no longer has. present has the PulledNames of the others. Records
-// that were written after a time stay, because the image may have been pulled since the images were listed.
+// Prune removes the records of images that the runtime no longer has. present has the PulledNames of the others.
+// Records that were written after a time stay, because the image may have been pulled since the images were listed.
 func (r *PullRecords) Prune(present map[string]bool, until time.Time) error {
 	entries, err := r.layout.dir().Entries(r.pulledDir())
 	if err != nil {
