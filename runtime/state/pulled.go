@@ -119,8 +119,8 @@ func (r *PullRecords) Read(image, id string) imageaccess.Image {
 	return found
 }
 
-// Begin marks the begin of a pull. Without an error, End must follow. present is the runtime's ID of the image if it has
-// the image already.
+// Begin marks the begin of a pull. Without an error, End must follow. present is the runtime's ID of the image if it
+// has the image already.
 func (r *PullRecords) Begin(image, present string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
