@@ -58,14 +58,14 @@ func writeError(w http.ResponseWriter, err error) {
 // answerTime is how long a client may take to read a response that is not a stream.
 const answerTime = 5 * time.Minute
 
-// beginAnswer prepares a response that is not a stream. The time to read it begins now, because the runtime may have
-// needed some before.
+// beginAnswer prepares a response that is not a stream.
 func beginAnswer(w http.ResponseWriter, contentType string) {
 	beginReading(w)
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
+// beginReading begins the time that a client has to read a response. The runtime may have needed some before.
 func beginReading(w http.ResponseWriter) {
 	// A connection of a test may have no deadline.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime))

@@ -102,7 +102,7 @@ func (r *PullRecords) pullingPath(image string) string {
 	return filepath.Join(r.layout.Root, imageManagerName, "pulling", pullRecordPrefix+PulledName(image))
 }
 
-// Read returns what is recorded about an image of the runtime with a name of a manifest.
+// Read returns what is recorded about an image. image is its name in a manifest, and id that of the runtime.
 func (r *PullRecords) Read(image, id string) imageaccess.Image {
 	found := imageaccess.Image{Name: image}
 	text, err := r.layout.dir().Read(r.pulledPath(id), pullRecordMax)

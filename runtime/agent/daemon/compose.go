@@ -124,8 +124,11 @@ func diskOf(path string) (capacity, available int64, err error) {
 
 // startEviction starts to evict pods while a resource runs out, and those that exceed their limits of disk space.
 func (d *daemon) startEviction(ctx context.Context) {
-	if !d.Evict {
+	noPressure := !d.Evict || len(d.Eviction.Thresholds) == 0
+	if noPressure {
 		d.agent.Evictions().Pressure(nil)
+	}
+	if !d.Evict {
 		return
 	}
 	disks := func() *eviction.Machine {
@@ -137,8 +140,7 @@ func (d *daemon) startEviction(ctx context.Context) {
 	}
 	meter := eviction.NewMeter(d.engine.Client, d.Layout, d.engine.Host.Node, disks())
 	go eviction.NewLimiter(meter.LimitedUsage, d.Now, d.Log).Run(ctx, d.agent.Evictions())
-	if len(d.Eviction.Thresholds) == 0 {
-		d.agent.Evictions().Pressure(nil)
+	if noPressure {
 		return
 	}
 	world := eviction.World{

@@ -42,8 +42,7 @@ type Settings struct {
 type Pods interface {
 	// Active returns the pods that were admitted and have not ended.
 	Active(context.Context) []*v1.Pod
-	// Evict ends a pod, and returns when it has ended. It returns NotEvictedError if the pod ends as soon
-	// anyway.
+	// Evict ends a pod, and returns when it has ended. It returns NotEvictedError if the pod ends as soon anyway.
 	Evict(context.Context, types.UID, *model.Eviction) error
 	// Pressure sets the conditions of the node. It is called when they are known for the first time, even if there are
 	// none, and when they have changed.

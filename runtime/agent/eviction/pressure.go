@@ -81,8 +81,8 @@ func newTracker(all []Threshold) *tracker {
 
 // update returns the thresholds that are met, and those of them that have been met for their grace period. The first of
 // these is acted on. A threshold that was acted on stays met until its minimum reclaim is available (kubelet:
-// thresholdsMet, thresholdsFirstObservedAt, thresholdsMetGracePeriod, byEvictionPriority). In a partial
-// measurement, a threshold whose value is missing stays as it was, but no pod is evicted for it.
+// thresholdsMet, thresholdsFirstObservedAt, thresholdsMetGracePeriod, byEvictionPriority). In a partial measurement, a
+// threshold whose value is missing stays as it was, but no pod is evicted for it.
 func (t *tracker) update(now time.Time, look *Measurement) (met, due []Threshold) {
 	for i := range t.thresholds {
 		one, s, extra := &t.thresholds[i], &t.states[i], admission.Share{}

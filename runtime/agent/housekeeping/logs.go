@@ -8,8 +8,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// rotateLogs rotates full logs (kubelet: rotateLogs), and trims other files that containers write to.
-// It queries the runtime only for a log that is large enough, unless the log is unchanged since it had no writer.
+// rotateLogs rotates full logs (kubelet: rotateLogs), and trims other files that containers write to. It queries the
+// runtime only for a log that is large enough, unless the log is unchanged since it had no writer.
 func (h *Housekeeper) rotateLogs(ctx context.Context) error {
 	written := h.pods(ctx)
 	errs := []error{h.world.Garbage.TrimFiles(written)}
