@@ -228,7 +228,7 @@ func (l *crashLab) isThere(pid int, calm *calmness) bool {
 
 // isOfAgent reports whether a line of the state is about a file that exists only while an agent runs.
 func isOfAgent(line string) bool {
-	return slices.ContainsFunc([]string{"agent.sock ", "pods.sock ", "locks/_agent.lock "}, func(name string) bool {
+	return slices.ContainsFunc([]string{"agent.sock ", "pods-api", "locks/_agent.lock "}, func(name string) bool {
 		return strings.HasPrefix(line, "/state/"+name)
 	})
 }

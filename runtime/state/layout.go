@@ -72,8 +72,12 @@ func PodResourcesSocket(l Layout) string {
 // podResourcesName is the name of the directory of that socket.
 const podResourcesName = "pod-resources"
 
-// PodsSocket returns the path of the socket on which the agent serves the kubelet's local Pods API.
-func (l Layout) PodsSocket() string { return filepath.Join(l.Root, "pods.sock") }
+// PodsSocket returns the path of the socket on which the agent serves the kubelet's local Pods API, as in a kubelet's
+// root directory.
+func (l Layout) PodsSocket() string { return filepath.Join(l.Root, podsAPIName, podsAPIName+".sock") }
+
+// podsAPIName is the name of the directory of that socket.
+const podsAPIName = "pods-api"
 
 // Locks returns the locks of the state directory.
 func (l Layout) Locks() Locks { return Locks{l} }

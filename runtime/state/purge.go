@@ -16,7 +16,7 @@ import (
 func ownEntries(l Layout) []string {
 	names := []string{
 		podsName, claimsName, "objects", "workloads", "events", "pulled", "digest.key", "node", "node.lock",
-		"agent.sock", "pods.sock", "cluster", "pki", podResourcesName, devicesName, imageManagerName,
+		"agent.sock", "cluster", "pki", podsAPIName, podResourcesName, devicesName, imageManagerName,
 	}
 	for _, f := range l.serviceFiles() {
 		names = append(names, filepath.Base(f.Path()), filepath.Base(f.unfinished()))

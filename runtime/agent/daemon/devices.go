@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -51,11 +50,7 @@ func (d *daemon) keepDevices(ctx context.Context, e *agent.Event) {
 // a kubelet. The sockets of an earlier agent are removed, so that plugins notice the new one.
 func (d *daemon) serveDevices(ctx context.Context) error {
 	socket := state.DevicesSocket(d.Layout)
-	dir := filepath.Dir(socket)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
-	if err := devices.RemoveSockets(dir); err != nil {
+	if err := devices.RemoveSockets(filepath.Dir(socket)); err != nil {
 		return err
 	}
 	l, err := api.Listen(ctx, socket)

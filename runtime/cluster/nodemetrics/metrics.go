@@ -40,6 +40,8 @@ type Metrics struct {
 	reviews   map[Review]reviewMetrics
 	volumes   *prometheus.HistogramVec
 	server    serverMetrics
+
+	podResources podResourcesMetrics
 }
 
 // Review is a kind of question about a client of the node's server.
@@ -98,7 +100,7 @@ func New(s Settings) *Metrics {
 	m.registry.MustRegister(m.requests, m.latencies, m.statuses, m.volumes)
 	m.addNode()
 	m.addCertificates()
-	m.server = newServerMetrics(m.registry)
+	m.server, m.podResources = newServerMetrics(m.registry), newPodResourcesMetrics(m.registry)
 	return m
 }
 

@@ -1,17 +1,59 @@
 package nodemetrics
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
 	"k8s.io/client-go/tools/metrics"
 )
+
+// TestPodResources checks the metrics of requests to the PodResources API.
+func TestPodResources(t *testing.T) {
+	m := New(Settings{Start: func() Start { return Start{} }, Now: time.Now})
+	for _, call := range []struct {
+		method string
+		err    error
+	}{
+		{"/v1.PodResourcesLister/List", nil},
+		{"/v1.PodResourcesLister/Get", nil},
+		{"/v1.PodResourcesLister/Get", errors.New("not found")},
+		{"/v1alpha1.PodResourcesLister/List", errors.New("counted only in total")},
+	} {
+		info := &grpc.UnaryServerInfo{FullMethod: call.method}
+		response, err := m.CountPodResources(t.Context(), "pods", info, func(_ context.Context, r any) (any, error) {
+			return r, call.err
+		})
+		if response != "pods" || !errors.Is(err, call.err) {
+			t.Errorf("%s: %v %v", call.method, response, err)
+		}
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	m.Handler(prometheus.NewRegistry()).ServeHTTP(w, r)
+	var lines []string
+	for line := range strings.Lines(w.Body.String()) {
+		if name, ok := strings.CutPrefix(line, "kubelet_pod_resources_endpoint_"); ok {
+			lines = append(lines, strings.TrimSpace(name))
+		}
+	}
+	want := []string{
+		`errors_get{server_api_version="v1"} 1`, `requests_get{server_api_version="v1"} 2`,
+		`requests_list{server_api_version="v1"} 1`,
+		`requests_total{server_api_version="v1"} 3`, `requests_total{server_api_version="v1alpha1"} 1`,
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("%q", lines)
+	}
+}
 
 // TestPage checks the names and values, and that requests of client-go are counted.
 func TestPage(t *testing.T) {

@@ -47,13 +47,14 @@ func New(agent grpcapi.Agent, devices Devices, name func(*podspec.Desired) strin
 	return &Server{agent: agent, devices: devices, name: name}
 }
 
-// Serve serves a listener until the context ends.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+// Serve serves a listener until the context ends. count is called for each request that the rate limit admits.
+func (s *Server) Serve(ctx context.Context, l net.Listener, count grpc.UnaryServerInterceptor) error {
 	register := func(r grpc.ServiceRegistrar) {
 		podresourcesapi.RegisterPodResourcesListerServer(r, s)
 		v1alpha1.RegisterPodResourcesListerServer(r, &alphaServer{of: s})
 	}
-	return grpcapi.Serve(ctx, l, register, grpc.MaxRecvMsgSize(requestMax), grpc.MaxConcurrentStreams(streamsMax))
+	return grpcapi.Serve(ctx, l, register, grpc.ChainUnaryInterceptor(count),
+		grpc.MaxRecvMsgSize(requestMax), grpc.MaxConcurrentStreams(streamsMax))
 }
 
 // List returns the pods that have not ended.

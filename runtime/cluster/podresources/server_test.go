@@ -75,8 +75,13 @@ func TestServer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	k := &keeping{pods: []*v1.Pod{pod("web", v1.PodRunning), pod("ended", v1.PodFailed), pod("new", v1.PodPending)}}
-	ended := make(chan error)
-	go func() { ended <- New(k, k, func(d *podspec.Desired) string { return d.Pod.Name + "-n" }).Serve(ctx, l) }()
+	ended, counted := make(chan error), map[string]int{}
+	count := func(ctx context.Context, r any, info *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
+		counted[info.FullMethod]++
+		return answer(ctx, r)
+	}
+	server := New(k, k, func(d *podspec.Desired) string { return d.Pod.Name + "-n" })
+	go func() { ended <- server.Serve(ctx, l, count) }()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
@@ -132,5 +137,9 @@ func TestServer(t *testing.T) {
 	cancel()
 	if err = <-ended; err != nil {
 		t.Error(err)
+	}
+	get, lists := counted["/v1.PodResourcesLister/Get"], counted["/v1.PodResourcesLister/List"]
+	if get != 3 || lists < 2 || lists > 1000 || counted["/v1alpha1.PodResourcesLister/List"] != 1 {
+		t.Errorf("counted %v", counted)
 	}
 }
