@@ -69,13 +69,19 @@ func (m *Manager) ChooseDevices(ctx context.Context, request *model.DeviceReques
 	return chosen, ctx.Err() // An interrupted call of a plugin does not reject the pod.
 }
 
-// prefer calls the plugin of a resource.
+// prefer calls the plugin of a resource. If the plugin registers again during the call, it is called again, because the
+// first connection is then closed.
 func (m *Manager) prefer(ctx context.Context, name string, available, must []string, size int64) ([]string, error) {
-	r := m.resource(name)
-	if r.plugin == nil {
-		return nil, fmt.Errorf("the device plugin of %s is gone", name)
+	for {
+		p := m.resource(name).plugin
+		if p == nil {
+			return nil, fmt.Errorf("the device plugin of %s is gone", name)
+		}
+		ids, err := p.prefer(ctx, available, must, size)
+		if err == nil || m.resource(name).plugin == p {
+			return ids, err
+		}
 	}
-	return r.plugin.prefer(ctx, available, must, size)
 }
 
 // resource returns a resource as it is now; empty if no plugin has registered it.
@@ -135,7 +141,7 @@ func (m *Manager) allocate(ctx context.Context, k key, ids []string) error {
 			model.ErrDevicesTaken, k.resource, k.container)
 	}
 	if err == nil {
-		m.records[k] = &record{reserved.devices, response}
+		m.records[k] = &record{devices: reserved.devices, response: response, known: true}
 		err = m.write()
 	}
 	if now := m.resources[k.resource].plugin; err != nil && now != nil && now != p {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -25,32 +26,15 @@ type chooser struct {
 	request *model.DeviceRequest
 	prefer  prefer
 	// reusable are the devices of init containers, which end before the next container starts.
-	reusable map[string]idSet
+	reusable map[string]sets.Set[string]
 	// chosen are the devices that were chosen for containers of the pod.
-	chosen map[string]idSet
+	chosen map[string]sets.Set[string]
 }
-
-// idSet is a set of IDs of devices.
-type idSet map[string]bool
-
-func (s idSet) add(ids ...string) {
-	for _, id := range ids {
-		s[id] = true
-	}
-}
-
-func (s idSet) remove(ids ...string) {
-	for _, id := range ids {
-		delete(s, id)
-	}
-}
-
-func (s idSet) sorted() []string { return slices.Sorted(maps.Keys(s)) }
 
 // choose chooses the devices of all containers. Containers get devices in the order of the request. An init container
 // that ends leaves its devices to the others of its pod (kubelet: ManagerImpl.Allocate).
 func (c *chooser) choose(ctx context.Context) model.Devices {
-	c.reusable, c.chosen = map[string]idSet{}, map[string]idSet{}
+	c.reusable, c.chosen = map[string]sets.Set[string]{}, map[string]sets.Set[string]{}
 	all := model.Devices{Sets: map[string][]model.DeviceSet{}, Faults: map[string]model.DeviceFault{}}
 	for i := range c.request.Containers {
 		need := &c.request.Containers[i]
@@ -88,33 +72,34 @@ func together(all model.Devices) model.Devices {
 func (c *chooser) note(need *model.DeviceNeed, set *model.DeviceSet) {
 	name, ids := set.Resource, set.IDs
 	if c.reusable[name] == nil {
-		c.reusable[name], c.chosen[name] = idSet{}, idSet{}
+		c.reusable[name], c.chosen[name] = sets.New[string](), sets.New[string]()
 	}
-	c.chosen[name].add(ids...)
+	c.chosen[name].Insert(ids...)
 	if need.Ends {
-		c.reusable[name].add(ids...)
+		c.reusable[name].Insert(ids...)
 	} else {
-		c.reusable[name].remove(ids...)
+		c.reusable[name].Delete(ids...)
 	}
 }
 
 // chooseOne returns the devices of one resource that a container has or can get (kubelet: devicesToAllocate). A
-// container keeps its devices, whatever their health is, as with a kubelet that does not restart. They must have been
-// reported since the start of the agent, because after a boot of the machine they may be others.
+// container keeps its devices, even if its plugin does not report them any more, as with a kubelet that does not
+// restart. They must have been reported since the start of the agent, because after a boot of the machine they may be
+// others.
 func (c *chooser) chooseOne(
 	ctx context.Context, need *model.DeviceNeed, name string,
 ) (*model.DeviceSet, *model.DeviceFault) {
 	r, amount := c.resources[name], need.Amounts[name]
 	record := c.records[key{c.request.Pod, need.Container, name}]
 	switch {
+	case record != nil && record.known:
+		return recorded(record, name, amount)
 	case r == nil, r.expired:
 		return nil, unregistered(name, amount)
 	case r.reportedAt.IsZero():
-		return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
-			"the device plugin of %s has not registered since the agent started; podctl waits for it", name,
-		), Status: "no healthy devices present; cannot allocate unhealthy devices " + name}
+		return nil, unreported(name, r.plugin)
 	case record != nil:
-		return c.recorded(record, name, amount)
+		return nil, unlisted(record, name, r.devices)
 	case len(r.healthy()) == 0:
 		return nil, rejecting(name, "no healthy devices present; cannot allocate unhealthy devices %s", name)
 	}
@@ -134,28 +119,42 @@ func rejecting(name, format string, args ...any) *model.DeviceFault {
 	return &model.DeviceFault{Resource: name, Message: fmt.Sprintf(format, args...), Rejects: true}
 }
 
+// unreported is the fault of a resource whose plugin has not reported its devices since the start of the agent.
+func unreported(name string, p *plugin) *model.DeviceFault {
+	missing := "has not registered since the agent started"
+	if p != nil {
+		missing = "has registered, but not reported its devices yet"
+	}
+	return &model.DeviceFault{
+		Resource: name, Message: fmt.Sprintf("the device plugin of %s %s; podctl waits for it", name, missing),
+		Status: "no healthy devices present; cannot allocate unhealthy devices " + name,
+	}
+}
+
+// unlisted is the fault of a container whose devices were not reported since the start of the agent.
+func unlisted(r *record, name string, reported map[string]device) *model.DeviceFault {
+	ids := slices.DeleteFunc(r.ids(), func(id string) bool { _, listed := reported[id]; return listed })
+	return &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
+		"the container has devices of %s that the plugin has not reported since the agent started: %q; "+
+			"delete the pod to use other ones", name, ids)}
+}
+
 // recorded returns the devices that a container has.
-func (c *chooser) recorded(r *record, name string, amount int64) (*model.DeviceSet, *model.DeviceFault) {
+func recorded(r *record, name string, amount int64) (*model.DeviceSet, *model.DeviceFault) {
 	ids := r.ids()
 	if int64(len(ids)) != amount {
 		return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
 			"the request for %s changed from %d to %d; a container keeps its devices until the pod is deleted",
 			name, len(ids), amount)}
 	}
-	for _, id := range ids {
-		if _, listed := c.resources[name].devices[id]; !listed {
-			return nil, &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
-				"device %q of %s, which the container has, does not exist any more; delete the pod to use another one",
-				id, name)}
-		}
-	}
 	return &model.DeviceSet{Resource: name, IDs: ids, Allocated: true}, nil
 }
 
-// pick chooses devices: first those that init containers of the pod leave, then those that the plugin prefers, then
+// pick chooses healthy devices: first those that init containers of the pod leave, then those that the plugin prefers, then
 // any.
 func (c *chooser) pick(ctx context.Context, r *resource, name string, amount int64) ([]string, *model.DeviceFault) {
-	picked := take(nil, c.reusable[name].sorted(), amount)
+	sick := func(id string) bool { return !r.devices[id].healthy }
+	picked := take(nil, slices.DeleteFunc(sets.List(c.reusable[name]), sick), amount)
 	missing := amount - int64(len(picked))
 	if missing == 0 {
 		return picked, nil
@@ -173,9 +172,8 @@ func (c *chooser) pick(ctx context.Context, r *resource, name string, amount int
 	if err != nil {
 		return nil, rejecting(name, "device plugin GetPreferredAllocation rpc failed with err: %v", err)
 	}
-	available := idSet{}
-	available.add(free...)
-	preferred = slices.DeleteFunc(slices.Clone(preferred), func(id string) bool { return !available[id] })
+	available := sets.New(free...)
+	preferred = slices.DeleteFunc(slices.Clone(preferred), func(id string) bool { return !available.Has(id) })
 	picked = take(take(picked, preferred, amount), free, amount)
 	slices.Sort(picked)
 	return picked, nil
@@ -193,25 +191,24 @@ func take(picked, from []string, amount int64) []string {
 
 // free returns the healthy devices that no container has, and the number of those that pods have which end.
 func (c *chooser) free(r *resource, name string) (free []string, ending int) {
-	used, leaving := idSet{}, idSet{}
-	maps.Copy(used, c.chosen[name])
+	used, leaving := c.chosen[name].Clone(), sets.New[string]()
 	for k, rec := range c.records {
 		switch {
 		case k.resource != name:
 		case k.pod == c.request.Pod && c.request.Amount(k.container, name) == 0:
-			leaving.add(rec.ids()...) // The manifest has changed; see Manager.Keep.
+			leaving.Insert(rec.ids()...) // The manifest has changed; see Manager.Keep.
 		case k.pod == c.request.Pod:
-			used.add(rec.ids()...)
+			used.Insert(rec.ids()...)
 		case c.uses[k.pod], c.uses == nil:
-			leaving.add(rec.ids()...)
+			leaving.Insert(rec.ids()...)
 		default:
-			used.add(rec.ids()...)
+			used.Insert(rec.ids()...)
 		}
 	}
 	for _, id := range r.healthy() {
 		switch {
-		case used[id]:
-		case leaving[id]:
+		case used.Has(id):
+		case leaving.Has(id):
 			ending++
 		default:
 			free = append(free, id)

@@ -173,6 +173,7 @@ func (m *Manager) report(name string, p *plugin, listed []*pluginapi.Device) {
 	next := devicesOf(listed)
 	changed := !r.announced || !maps.EqualFunc(r.devices, next, device.equal)
 	r.devices, r.reportedAt, r.announced = next, m.settings.Now(), true
+	m.records.confirm(name, next)
 	healthy := len(r.healthy())
 	var err error
 	if changed {

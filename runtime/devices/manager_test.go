@@ -278,10 +278,14 @@ func TestHostileRegistrations(t *testing.T) {
 		}
 	}
 	for i := range maxResources {
-		m.resources[strings.Repeat("x", i+1)] = &resource{}
+		m.resources[strings.Repeat("x", i+1)] = &resource{plugin: &plugin{}}
 	}
-	_, err := m.Register(t.Context(), &pluginapi.RegisterRequest{Version: "v1beta1", Endpoint: "a", ResourceName: gpu})
-	if err == nil || !strings.Contains(err.Error(), "registered already") {
+	another := &pluginapi.RegisterRequest{Version: "v1beta1", Endpoint: "a", ResourceName: gpu}
+	if err := m.check(another); err == nil || !strings.Contains(err.Error(), "registered already") {
+		t.Error(err)
+	}
+	m.resources["x"].plugin = nil // It has been gone for long.
+	if err := m.check(another); err != nil {
 		t.Error(err)
 	}
 }
@@ -435,23 +439,6 @@ func TestTakenDevices(t *testing.T) {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
-}
-
-// TestChangedDevices: a container whose request has changed, or whose device does not exist any more, is not started
-// with other devices.
-func TestChangedDevices(t *testing.T) {
-	m := newMachine(t)
-	p := m.plug(&devicestest.Plugin{}, devicestest.Healthy("a"), devicestest.Healthy("b"))
-	if err := m.give(asks("p1", "x")); err != nil {
-		t.Fatal(err)
-	}
-	more := asks("p1", "x")
-	more.Containers[0].Amounts[gpu] = 2
-	m.expect(more, map[string]string{"x": "changed from 1 to 2"})
-	p.Set(devicestest.Healthy("b"))
-	<-m.changed
-	m.expect(asks("p1", "x"), map[string]string{"x": "does not exist any more"})
-	m.expect(asks("p3", "x"), map[string]string{"x": "b"})
 }
 
 // TestDamagedRecord: a damaged record does not prevent the start of the agent.

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/podctl/podctl/runtime/devices/checkpoint"
@@ -25,15 +26,18 @@ type record struct {
 	devices checkpoint.DevicesPerNUMA
 	// response is the answer of the plugin; nil while it is called.
 	response *pluginapi.ContainerAllocateResponse
+	// known is set once the plugin has reported all the devices since the start of the agent. They are then the same as
+	// before, also if the machine was booted meanwhile.
+	known bool
 }
 
 // ids returns the devices in order.
 func (r *record) ids() []string {
-	all := idSet{}
+	all := sets.New[string]()
 	for _, ids := range r.devices {
-		all.add(ids...)
+		all.Insert(ids...)
 	}
-	return all.sorted()
+	return sets.List(all)
 }
 
 // numa returns the NUMA nodes of a device.
@@ -66,6 +70,16 @@ func (r records) of(pod types.UID, container string) records {
 		}
 	}
 	return own
+}
+
+// confirm notes the records whose devices a plugin has reported.
+func (r records) confirm(resource string, reported map[string]device) {
+	missing := func(id string) bool { _, listed := reported[id]; return !listed }
+	for k, rec := range r {
+		if k.resource == resource && rec.response != nil && !rec.known && !slices.ContainsFunc(rec.ids(), missing) {
+			r[k] = &record{devices: rec.devices, response: rec.response, known: true}
+		}
+	}
 }
 
 // usesOf lists the containers of pods that have devices, by resource; those of all pods if pods is nil.
@@ -116,7 +130,7 @@ func decode(text []byte) (records, []string, error) {
 		if err = proto.Unmarshal(e.AllocResp, response); err != nil {
 			return records{}, nil, fmt.Errorf("the devices of container %s: %w", e.ContainerName, err)
 		}
-		all[key{types.UID(e.PodUID), e.ContainerName, e.ResourceName}] = &record{e.DeviceIDs, response}
+		all[key{types.UID(e.PodUID), e.ContainerName, e.ResourceName}] = &record{devices: e.DeviceIDs, response: response}
 	}
 	return all, slices.Sorted(maps.Keys(stored.Registered)), nil
 }

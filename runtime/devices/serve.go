@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core/v1/helper"
 )
 
-// maxResources limits the resources that plugins register, and the Node shows.
+// maxResources limits the resources that plugins have registered at the same time.
 const maxResources = 256
 
 // Serve serves the registration of device plugins on a listener, until the context ends.
@@ -31,6 +31,10 @@ func (m *Manager) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
+// deprecation is a file that a kubelet leaves in the directory. Plugins that use the kubelet's package for plugins do not
+// register beside it (v1beta1.Stub.Register).
+const deprecation = "DEPRECATION"
+
 // RemoveSockets removes the sockets in the directory of the plugins. Plugins then notice that the agent has restarted,
 // and register again (kubelet: CleanupPluginDirectory).
 func RemoveSockets(dir string) error {
@@ -39,7 +43,7 @@ func RemoveSockets(dir string) error {
 		return nil
 	}
 	for _, e := range entries {
-		if e.Type() != fs.ModeSocket {
+		if e.Type() != fs.ModeSocket && e.Name() != deprecation {
 			continue
 		}
 		// A plugin that watches the first socket may remove its own meanwhile.
@@ -79,8 +83,15 @@ func (m *Manager) check(r *pluginapi.RegisterRequest) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.resources[r.GetResourceName()] == nil && len(m.resources) >= maxResources {
-		return fmt.Errorf("%d resources are registered already", len(m.resources))
+	m.expire()
+	others := 0
+	for name, known := range m.resources {
+		if name != r.GetResourceName() && !known.expired {
+			others++
+		}
+	}
+	if others >= maxResources {
+		return fmt.Errorf("%d resources are registered already", others)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func servePodResources(ctx context.Context, n *node, a *agent.Agent) {
 	name := func(d *podspec.Desired) string { return kubeletapi.APIName(d, n.NodeName) }
 	l, err := api.Listen(ctx, state.PodResourcesSocket(n.member.Layout))
 	if err == nil {
-		err = podresources.New(a, n.member.Devices, name).Serve(ctx, l, n.metrics.CountPodResources)
+		err = podresources.New(a, n.member.Devices, name).Serve(ctx, l, n.metrics.PodResourcesServed)
 	}
 	if err != nil {
 		n.member.Log.Error("the PodResources API cannot be served", "error", err.Error())

@@ -1,7 +1,6 @@
 package nodemetrics
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -12,30 +11,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
 	"k8s.io/client-go/tools/metrics"
 )
 
 // TestPodResources checks the metrics of requests to the PodResources API.
 func TestPodResources(t *testing.T) {
 	m := New(Settings{Start: func() Start { return Start{} }, Now: time.Now})
-	for _, call := range []struct {
-		method string
-		err    error
-	}{
-		{"/v1.PodResourcesLister/List", nil},
-		{"/v1.PodResourcesLister/Get", nil},
-		{"/v1.PodResourcesLister/Get", errors.New("not found")},
-		{"/v1alpha1.PodResourcesLister/List", errors.New("counted only in total")},
-	} {
-		info := &grpc.UnaryServerInfo{FullMethod: call.method}
-		response, err := m.CountPodResources(t.Context(), "pods", info, func(_ context.Context, r any) (any, error) {
-			return r, call.err
-		})
-		if response != "pods" || !errors.Is(err, call.err) {
-			t.Errorf("%s: %v %v", call.method, response, err)
-		}
-	}
+	m.PodResourcesServed("v1", "List", nil)
+	m.PodResourcesServed("v1", "Get", nil)
+	m.PodResourcesServed("v1", "Get", errors.New("not found"))
+	m.PodResourcesServed("v1alpha1", "List", errors.New("counted only in total"))
 	w := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	m.Handler(prometheus.NewRegistry()).ServeHTTP(w, r)

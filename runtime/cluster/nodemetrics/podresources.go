@@ -1,13 +1,6 @@
 package nodemetrics
 
-import (
-	"context"
-	"path"
-	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 // podResourcesMetrics are the metrics of requests to the PodResources API (kubelet: pkg/kubelet/apis/podresources).
 type podResourcesMetrics struct {
@@ -37,20 +30,15 @@ func newPodResourcesMetrics(registry *prometheus.Registry) podResourcesMetrics {
 	return p
 }
 
-// CountPodResources answers a request to the PodResources API, and counts it. It is an interceptor for a gRPC server.
-func (m *Metrics) CountPodResources(
-	ctx context.Context, request any, info *grpc.UnaryServerInfo, answer grpc.UnaryHandler,
-) (any, error) {
-	response, err := answer(ctx, request)
-	service, method := path.Split(info.FullMethod)
-	version, _, _ := strings.Cut(strings.Trim(service, "/"), ".")
-	m.podResources.total.WithLabelValues(version).Inc()
-	if version != "v1" || m.podResources.requests[method] == nil {
-		return response, err
+// PodResourcesServed counts a response of the PodResources API: the version of the API, the method and the error.
+func (m *Metrics) PodResourcesServed(version, method string, err error) {
+	p := m.podResources
+	p.total.WithLabelValues(version).Inc()
+	if version != "v1" || p.requests[method] == nil {
+		return
 	}
-	m.podResources.requests[method].WithLabelValues(version).Inc()
+	p.requests[method].WithLabelValues(version).Inc()
 	if err != nil {
-		m.podResources.errors[method].WithLabelValues(version).Inc()
+		p.errors[method].WithLabelValues(version).Inc()
 	}
-	return response, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"path"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -47,14 +49,28 @@ func New(agent grpcapi.Agent, devices Devices, name func(*podspec.Desired) strin
 	return &Server{agent: agent, devices: devices, name: name}
 }
 
-// Serve serves a listener until the context ends. count is called for each request that the rate limit admits.
-func (s *Server) Serve(ctx context.Context, l net.Listener, count grpc.UnaryServerInterceptor) error {
+// Counter counts the response to a request by the version of the API, for example "v1", the method and the error.
+type Counter func(version, method string, err error)
+
+// Serve serves a listener until the context ends. It does not count requests above the rate limit.
+func (s *Server) Serve(ctx context.Context, l net.Listener, count Counter) error {
 	register := func(r grpc.ServiceRegistrar) {
 		podresourcesapi.RegisterPodResourcesListerServer(r, s)
 		v1alpha1.RegisterPodResourcesListerServer(r, &alphaServer{of: s})
 	}
-	return grpcapi.Serve(ctx, l, register, grpc.ChainUnaryInterceptor(count),
+	return grpcapi.Serve(ctx, l, register, grpc.ChainUnaryInterceptor(count.intercept),
 		grpc.MaxRecvMsgSize(requestMax), grpc.MaxConcurrentStreams(streamsMax))
+}
+
+// intercept counts a response. The full name of a method begins with the version.
+func (count Counter) intercept(
+	ctx context.Context, request any, info *grpc.UnaryServerInfo, answer grpc.UnaryHandler,
+) (any, error) {
+	response, err := answer(ctx, request)
+	service, method := path.Split(info.FullMethod)
+	version, _, _ := strings.Cut(strings.Trim(service, "/"), ".")
+	count(version, method, err)
+	return response, err
 }
 
 // List returns the pods that have not ended.

@@ -3,6 +3,7 @@ package podresources
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"slices"
@@ -76,10 +77,7 @@ func TestServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	k := &keeping{pods: []*v1.Pod{pod("web", v1.PodRunning), pod("ended", v1.PodFailed), pod("new", v1.PodPending)}}
 	ended, counted := make(chan error), map[string]int{}
-	count := func(ctx context.Context, r any, info *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any, error) {
-		counted[info.FullMethod]++
-		return answer(ctx, r)
-	}
+	count := func(version, method string, err error) { counted[fmt.Sprint(version, method, status.Code(err))]++ }
 	server := New(k, k, func(d *podspec.Desired) string { return d.Pod.Name + "-n" })
 	go func() { ended <- server.Serve(ctx, l, count) }()
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -138,8 +136,8 @@ func TestServer(t *testing.T) {
 	if err = <-ended; err != nil {
 		t.Error(err)
 	}
-	get, lists := counted["/v1.PodResourcesLister/Get"], counted["/v1.PodResourcesLister/List"]
-	if get != 3 || lists < 2 || lists > 1000 || counted["/v1alpha1.PodResourcesLister/List"] != 1 {
+	lists := counted["v1ListUnavailable"]
+	if counted["v1GetUnknown"] != 2 || lists < 1 || lists > 1000 || counted["v1alpha1ListOK"] != 1 {
 		t.Errorf("counted %v", counted)
 	}
 }
