@@ -3,6 +3,7 @@ package safefs
 import (
 	"cmp"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,6 +82,30 @@ func (d opened) Entries() ([]fs.DirEntry, error) {
 	entries, err := file.ReadDir(-1)
 	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
 	return entries, errors.Join(err, file.Close())
+}
+
+// EachName visits the names in the directory in any order until a visit fails. It holds few of them in memory, because a
+// container can create millions.
+func (d opened) EachName(visit func(name string) error) error {
+	file, err := d.Reader()
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // A handle on a directory.
+	for {
+		names, err := file.Readdirnames(namesMax)
+		for _, name := range names {
+			if failed := visit(name); failed != nil {
+				return failed
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // Sync makes the names in the directory durable.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -300,5 +301,28 @@ func TestMakeAllWhileDirectoriesAreSwapped(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(victim); err != nil || len(entries) != 1 {
 		t.Errorf("at the victim's lie %v %v", entries, err)
+	}
+}
+
+// TestEachName checks that each name is visited once, and that an error ends the visits.
+func TestEachName(t *testing.T) {
+	path := t.TempDir()
+	for i := range 2*namesMax + 1 {
+		if err := os.WriteFile(filepath.Join(path, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := OpenDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close() //nolint:errcheck // A handle on a directory.
+	seen := map[string]int{}
+	if err = d.EachName(func(name string) error { seen[name]++; return nil }); err != nil || len(seen) != 2*namesMax+1 {
+		t.Errorf("%d names, %v", len(seen), err)
+	}
+	visits, enough := 0, errors.New("enough")
+	if err = d.EachName(func(string) error { visits++; return enough }); !errors.Is(err, enough) || visits != 1 {
+		t.Errorf("%d visits, %v", visits, err)
 	}
 }

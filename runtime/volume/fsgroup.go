@@ -30,19 +30,14 @@ func (c Context) giveToPod(dir *safefs.Dir) error {
 // applyGroup gives a volume to a group. It handles the volume itself last, so that the group on the volume means that
 // everything below has it. It changes links, not their targets. It checks and changes each file through one open
 // handle, because containers may replace files. It refuses trees that are deeper than a number of directories, because
-// each level is an open file.
+// each level has two open files.
 func applyGroup(dir *safefs.Dir, group int, bits fs.FileMode, depth int) error {
 	if depth < 0 {
 		return fmt.Errorf("it has more than %d directories inside each other", depthMax)
 	}
-	entries, err := dir.Entries()
+	err := dir.EachName(func(name string) error { return applyGroupTo(dir, name, group, bits, depth) })
 	if err != nil {
 		return err
-	}
-	for _, entry := range entries {
-		if err := applyGroupTo(dir, entry.Name(), group, bits, depth); err != nil {
-			return err
-		}
 	}
 	return dir.Give(group, bits|groupDirBits)
 }
