@@ -33,9 +33,53 @@ func TestEvict(t *testing.T) {
 	w.Done(at(6), "b", Result{Pending: true})
 	wants(t, w, 6, "evict b i:1; wake 13.0; ")
 	w.Done(at(6), "b", Result{})
-	wants(t, w, 6, "wake 13.0; ")
+	wants(t, w, 6, "sync b i:1; wake 13.0; ")
 	if w.Hold(); w.Evict(at(8), "b", why) {
 		t.Error("a pod was evicted while all pods are being stopped")
+	}
+}
+
+// TestEditDuringEviction checks that an edit does not cancel an eviction. The edited version gets a pass at its end.
+func TestEditDuringEviction(t *testing.T) {
+	w := New(Settings{})
+	w.Update(at(0), pod("web", "a", "i:1"))
+	wants(t, w, 0, "sync a i:1; ")
+	w.Done(at(0), "a", Result{})
+	w.Evict(at(1), "a", &model.Eviction{Signal: "memory.available"})
+	wants(t, w, 1, "evict a i:1; ")
+	w.Update(at(2), pod("web", "a", "i:2"))
+	wants(t, w, 2, "")
+	w.Done(at(3), "a", Result{Failed: true})
+	wants(t, w, 3, "evict a i:2; ")
+	w.Done(at(4), "a", Result{Pending: true})
+	wants(t, w, 4, "evict a i:2; ")
+	w.Done(at(5), "a", Result{})
+	wants(t, w, 5, "sync a i:2; ")
+}
+
+// TestEvictionAfterAShutdown checks that the end of a shutdown cancels only the evictions of the shutdown.
+func TestEvictionAfterAShutdown(t *testing.T) {
+	for _, c := range []struct {
+		shutdown bool
+		cut      string
+		next     string
+	}{{false, "", "evict a i:1; "}, {true, "cut a; ", "sync a i:1; "}} {
+		w := New(Settings{})
+		w.Update(at(0), pod("web", "a", "i:1"))
+		wants(t, w, 0, "sync a i:1; ")
+		w.Done(at(0), "a", Result{})
+		if c.shutdown {
+			w.Hold()
+			w.Stop(at(1), "a", 30, model.ShutdownEviction(at(1), 30))
+		} else {
+			w.Evict(at(1), "a", &model.Eviction{Signal: "memory.available"})
+		}
+		wants(t, w, 1, "evict a i:1; ")
+		w.Hold()
+		w.Resume(at(2))
+		wants(t, w, 2, c.cut)
+		w.Done(at(3), "a", Result{Failed: true})
+		wants(t, w, 3, c.next)
 	}
 }
 

@@ -45,7 +45,7 @@ func (w *Workers) Resume(now time.Time) {
 	w.held = false
 	for _, x := range w.workers {
 		x.stop, x.fail, x.stopped = nil, nil, false
-		x.replace(now)
+		x.edit(now)
 	}
 }
 

@@ -153,7 +153,7 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 		x.wanted = pod
 	default:
 		x.wanted = pod
-		x.replace(now)
+		x.edit(now)
 	}
 }
 
@@ -261,6 +261,10 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 			x.evict = pass.Eviction
 		}
 		x.due = earlier(x.due, w.settings.nextPass(now, x, result))
+		if pass.Kind == Evict && !pass.continues(result) {
+			// The manifest may have changed during the eviction.
+			x.due = now
+		}
 	}
 }
 
@@ -370,6 +374,16 @@ func (x *worker) begin() Pass {
 	}
 	x.running, x.started, x.startless, x.due = &p, true, false, never()
 	return p
+}
+
+// edit makes the next pass due now, because the manifest may have changed, and makes the running pass stale. A running
+// eviction goes on, because an edit does not cancel it, unless it belongs to a shutdown that has ended.
+func (x *worker) edit(now time.Time) {
+	if x.running != nil && x.running.Kind == Evict && !x.running.Eviction.Shutdown {
+		x.due = earlier(x.due, now)
+		return
+	}
+	x.replace(now)
 }
 
 // replace makes the running pass stale and the next pass due now.
