@@ -83,10 +83,11 @@ func TestEvictionAfterAShutdown(t *testing.T) {
 	}
 }
 
-// TestEvictionOfDeletedPods checks that an eviction shortens the grace period of a pod that is being deleted, once.
+// TestEvictionOfDeletedPods checks that an eviction with a shorter grace period shortens that of a pod that is being
+// deleted, once.
 func TestEvictionOfDeletedPods(t *testing.T) {
 	w := New(Settings{})
-	hard, soft := &model.Eviction{}, &model.Eviction{GracePeriodSeconds: 20}
+	hard, soft, own := &model.Eviction{}, &model.Eviction{GracePeriodSeconds: 20}, &model.Eviction{GracePeriodSeconds: 30}
 	for _, uid := range []string{"a", "b"} {
 		w.Update(at(0), pod("web-"+uid, uid, "i:1"))
 	}
@@ -96,8 +97,14 @@ func TestEvictionOfDeletedPods(t *testing.T) {
 	w.Remove(at(1), pod("web-a", "a", "i:1"), nil)
 	w.End(at(1), pod("web-b", "b", "i:1"), 3600)
 	wants(t, w, 1, "terminate a; end b i:1 3600s; ")
-	if w.Evict(at(2), "a", soft) || !w.Evict(at(2), "a", hard) || w.Evict(at(2), "a", hard) || w.Evictable("a") {
-		t.Error("its own grace period: only an eviction without one changes it, and only once")
+	if w.Evict(at(2), "a", own) || !w.Evict(at(2), "a", soft) || w.Evict(at(2), "a", soft) {
+		t.Error("its own grace period: only a shorter one changes it, and only once")
+	}
+	wants(t, w, 2, "cut a; ")
+	w.Done(at(2), "a", Result{Failed: true})
+	wants(t, w, 2, "terminate a 20s; ")
+	if !w.Evict(at(2), "a", hard) || w.Evict(at(2), "a", hard) || w.Evictable("a") {
+		t.Error("20 seconds: an eviction without a grace period changes it, and only once")
 	}
 	wants(t, w, 2, "cut a; ")
 	w.Done(at(2), "a", Result{Failed: true})
@@ -110,6 +117,13 @@ func TestEvictionOfDeletedPods(t *testing.T) {
 	wants(t, w, 3, "end b i:1 1s; ")
 	if w.Done(at(4), "b", Result{Ended: true}); w.Evict(at(4), "b", hard) {
 		t.Error("a pod was evicted that has ended")
+	}
+	brief := pod("brief", "c", "i:1")
+	brief.Pod.Spec.TerminationGracePeriodSeconds = new(int64(20))
+	w.Remove(at(5), brief, nil)
+	wants(t, w, 5, "terminate c; ")
+	if w.Evict(at(6), "c", soft) || !w.Evict(at(6), "c", hard) {
+		t.Error("20 seconds in the manifest: only an eviction without a grace period changes it")
 	}
 }
 

@@ -33,7 +33,7 @@ func (r *roster) byDue() []*worker {
 // add creates a worker for a pod.
 func (w *Workers) add(pod *podspec.Desired) *worker {
 	w.arrivals++
-	x := &worker{ref: model.RefOf(pod.Pod), arrived: w.arrivals, byUID: w.settings.ByUID(pod.Owner)}
+	x := &worker{ref: model.RefOf(pod.Pod), arrived: w.arrivals, wanted: pod, byUID: w.settings.ByUID(pod.Owner)}
 	w.workers[x.ref.UID] = x
 	return x
 }

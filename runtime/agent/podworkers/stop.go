@@ -3,7 +3,9 @@ package podworkers
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -63,11 +65,16 @@ func (w *Workers) Evict(now time.Time, uid types.UID, why *model.Eviction) bool 
 	switch {
 	case !x.leaves():
 		x.evict = why
-	case x.grace == nil && grace > 0 || !x.shorten(&grace):
+	case x.grace == nil && max(grace, 1) >= x.ownGrace() || !x.shorten(&grace):
 		return false
 	}
 	x.replace(now)
 	return true
+}
+
+// ownGrace returns the grace period in the pod's manifest, in seconds.
+func (x *worker) ownGrace() int64 {
+	return ptr.Deref(x.wanted.Pod.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds)
 }
 
 // Evictable reports whether an eviction could end a pod, or end it sooner.

@@ -90,7 +90,7 @@ type worker struct {
 	arrived int
 	// byUID reports that the UID identifies the pod. It has no name that others wait for.
 	byUID bool
-	// wanted is the pod of the last update. It is nil if only the deletion is known.
+	// wanted is the pod of the last update. If only the deletion is known, it is the deleted pod.
 	wanted *podspec.Desired
 	// ends reports that the pod must end for good, and ending that it must be deleted: both within grace seconds if
 	// grace is set. ended reports that only its records are left.
@@ -133,8 +133,7 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 		if !w.settings.ByUID(pod.Owner) {
 			w.dropWaiting(model.RefOf(pod.Pod))
 		}
-		x = w.add(pod)
-		x.wanted = pod
+		w.add(pod)
 		return
 	}
 	x.forgotten, x.byUID = false, w.settings.ByUID(pod.Owner)
@@ -145,7 +144,7 @@ func (w *Workers) Update(now time.Time, pod *podspec.Desired) {
 		// It never runs again, but a later pass ends the newest version.
 		x.wanted = pod
 	case x.wanted == pod:
-	case x.wanted != nil && x.wanted.Owner == pod.Owner && pod.SameGeneration(x.wanted) && x.wanted.SameAs(pod):
+	case x.wanted.Owner == pod.Owner && pod.SameGeneration(x.wanted) && x.wanted.SameAs(pod):
 		// The file may have another name now. Another source must be recorded, because it decides who may delete the
 		// pod.
 		x.wanted = pod
@@ -272,7 +271,7 @@ func (w *Workers) Done(now time.Time, uid types.UID, result Result) {
 func (w *Workers) ended(x *worker) {
 	delete(w.workers, x.ref.UID)
 	if x.recreate != nil {
-		w.add(x.recreate).wanted = x.recreate
+		w.add(x.recreate)
 	}
 }
 
