@@ -121,11 +121,13 @@ func (e *evictor) report(pod model.PodRef, why *model.Eviction) {
 	e.log.Warn("pod evicted", "pod", pod.String(), "signal", why.Signal, "message", why.Message)
 }
 
-// preempt ends pods for a critical pod, which gets another pass once they have ended. A pod that cannot be evicted now
-// is ending anyway, or is tried again in that pass (kubelet: evictPodsToFreeRequests).
+// preempt ends pods for a critical pod, which gets another pass once they have ended. A pod that is being deleted keeps
+// its grace period. A pod that cannot be evicted now is tried again in that pass (kubelet: evictPodsToFreeRequests).
 func (e *evictor) preempt(now time.Time, p *model.Preemption) {
 	for _, pod := range p.Pods {
-		e.begin(now, pod.UID, p.Preempt(now))
+		if !e.workers.Ending(pod.UID) {
+			e.begin(now, pod.UID, p.Preempt(now))
+		}
 	}
 }
 

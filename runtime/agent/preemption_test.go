@@ -72,6 +72,19 @@ func TestPreemption(t *testing.T) {
 	}
 }
 
+// TestDeletedPodsAreNotPreempted checks that a preemption does not shorten the grace period of a pod whose deletion has
+// begun since it was chosen.
+func TestDeletedPodsAreNotPreempted(t *testing.T) {
+	l := newStill(t)
+	d := l.manifest("one", "a", "a1", 1)
+	l.agent.workers.Remove(l.now, d, nil)
+	l.agent.workers.Next(l.now)
+	l.agent.evictor.preempt(l.now, &model.Preemption{Pods: []model.PodRef{model.RefOf(d.Pod)}, Resource: "cpu"})
+	if _, cut, _ := l.agent.workers.Next(l.now); len(cut) > 0 {
+		t.Error("the deletion is cut short")
+	}
+}
+
 // TestPreemptedResourcesAreKept checks that a pod that comes while a critical pod waits is admitted after it.
 func TestPreemptedResourcesAreKept(t *testing.T) {
 	l := newStill(t)
