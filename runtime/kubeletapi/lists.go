@@ -44,16 +44,21 @@ func (l *lister) servePods(w http.ResponseWriter, r *http.Request) error {
 func (l *lister) serve(
 	w http.ResponseWriter, r *http.Request, list func(context.Context) ([]v1.Pod, error),
 ) error {
-	release, err := l.wait(r.Context())
-	if err != nil {
-		return err
-	}
-	pods, err := list(r.Context())
-	release()
+	pods, err := l.inSlot(r.Context(), list)
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, podList(pods))
+}
+
+// inSlot makes a list in a slot, which is free again also after a panic.
+func (l *lister) inSlot(ctx context.Context, list func(context.Context) ([]v1.Pod, error)) ([]v1.Pod, error) {
+	release, err := l.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return list(ctx)
 }
 
 // inAPIForm returns pods as they appear in the API. shown are the same pods; one may be missing in pods.

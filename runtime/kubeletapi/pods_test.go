@@ -1,10 +1,12 @@
 package kubeletapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -110,6 +112,19 @@ func TestSlowClientOfLists(t *testing.T) {
 	}
 	if code, text := s.do("GET", "/runningpods/", ""); code != http.StatusOK {
 		t.Errorf("%d %s", code, text)
+	}
+}
+
+// TestPanicOfAList checks that a panic while a list is made does not keep its slot.
+func TestPanicOfAList(t *testing.T) {
+	l := &lister{slots: make(chan struct{}, 1)}
+	func() {
+		defer func() { _ = recover() }()
+		_ = l.serve(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), "GET", "/pods", nil),
+			func(context.Context) ([]v1.Pod, error) { panic("list") })
+	}()
+	if len(l.slots) > 0 {
+		t.Error("the slot is not free")
 	}
 }
 
