@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,33 +82,19 @@ func (h *Housekeeper) runTask(ctx context.Context, c task) {
 	}
 }
 
-// logFailures logs the failures of a task that its last run did not have.
+// logFailures logs the failures of a task that its last run did not have. Joined errors have a line each.
 func (h *Housekeeper) logFailures(c task, err error) {
-	now := map[string]bool{}
-	for _, one := range parts(err) {
-		text := one.Error()
-		if !h.logged[c][text] && !now[text] {
+	before, now := h.logged[c], map[string]bool{}
+	h.logged[c] = now
+	if err == nil {
+		return
+	}
+	for text := range strings.SplitSeq(err.Error(), "\n") {
+		if !before[text] && !now[text] {
 			h.settings.Log.Error("housekeeping", "error", text)
 		}
 		now[text] = true
 	}
-	h.logged[c] = now
-}
-
-// parts returns the errors that are joined in err.
-func parts(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		if err == nil {
-			return nil
-		}
-		return []error{err}
-	}
-	var all []error
-	for _, one := range joined.Unwrap() {
-		all = append(all, parts(one)...)
-	}
-	return all
 }
 
 // remove removes a piece of garbage, unless another process has locked its pod or it is needed again.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -305,6 +306,18 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 	}
 }
 
+// TestJoinedFailures checks that joined failures are logged one by one, each as a whole.
+func TestJoinedFailures(t *testing.T) {
+	l := newLab(t, Settings{})
+	damaged := fmt.Errorf("%w: %w", errors.New("damaged"), errors.New("no version"))
+	for _, err := range []error{errors.Join(errors.New("busy"), damaged), damaged, errors.Join(damaged, damaged)} {
+		l.logFailures(recordTask, err)
+	}
+	if lines := l.log.String(); strings.Count(lines, "\n") != 2 || !strings.Contains(lines, `error="damaged: no version"`) {
+		t.Error(lines)
+	}
+}
+
 func (l *lab) pull(name string) {
 	l.t.Helper()
 	if _, err := l.world.Images.Pull(l.t.Context(), images.Request{Image: name}, func(images.PullProgress) {}); err != nil {
@@ -421,15 +434,19 @@ func TestImagesThatOthersPulled(t *testing.T) {
 // it may name any image.
 func TestImagesStayWhileTheirUsersAreUnknown(t *testing.T) {
 	l := newLab(t, Settings{})
-	ref, _ := l.pod("web", "i:1")
+	l.pod("web", "i:1")
+	l.pod("db", "i:1")
 	l.pull("a.local/a:1")
 	l.calls(imageTask)
 	l.clock.Advance(5 * time.Minute)
 	l.disk.Available = 10
-	if err := os.WriteFile(l.layout.Pod(ref.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, ref := range l.kept {
+		if err := os.WriteFile(l.layout.Pod(ref.UID).Checkpoint().Path(), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, lines := l.calls(imageTask); !strings.Contains(lines, "no image is removed") || l.present() != "a.local/a:1 i:1" {
+	if _, lines := l.calls(imageTask); !strings.Contains(lines, "no image is removed") || strings.Count(lines, "\n") != 1 ||
+		l.present() != "a.local/a:1 i:1" {
 		t.Errorf("left are %s\n%s", l.present(), lines)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podctl/podctl/runtime/images"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // removeImages records the present images, and removes unused ones that are old, and others when their disk is full.
@@ -94,8 +95,8 @@ func (h *Housekeeper) free(ctx context.Context, notes images.Notes, r removal) (
 		return 0, err
 	}
 	if len(unreadable) > 0 {
-		return 0, fmt.Errorf(
-			"no image is removed, because the needed images are unknown: %w", errors.Join(unreadable...))
+		return 0, errors.New(
+			"no image is removed, because the needed images are unknown: " + state.Troubles(unreadable))
 	}
 	now, all := h.settings.Now(), h.convert(found, notes)
 	h.images.record(now, all)
