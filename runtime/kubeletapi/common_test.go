@@ -107,6 +107,8 @@ func running(container, id string) v1.PodStatus {
 
 // fakeRuntime is a runtime with containers. Its processes repeat their input.
 type fakeRuntime struct {
+	runtimeapi.RuntimeServiceClient
+
 	streams streaming.Server
 
 	mu         sync.Mutex

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	kubeletconfig "k8s.io/kubelet/config/v1beta1"
@@ -31,24 +30,8 @@ type Agent interface {
 	Healthy() error
 }
 
-// Runtime has the calls of the CRI that the server makes. *cri.Client implements it.
-type Runtime interface {
-	ListPodSandbox(
-		context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption,
-	) (*runtimeapi.ListPodSandboxResponse, error)
-	ListContainers(
-		context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption,
-	) (*runtimeapi.ListContainersResponse, error)
-	ContainerStatus(
-		context.Context, *runtimeapi.ContainerStatusRequest, ...grpc.CallOption,
-	) (*runtimeapi.ContainerStatusResponse, error)
-	ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error)
-	Exec(context.Context, *runtimeapi.ExecRequest, ...grpc.CallOption) (*runtimeapi.ExecResponse, error)
-	Attach(context.Context, *runtimeapi.AttachRequest, ...grpc.CallOption) (*runtimeapi.AttachResponse, error)
-	PortForward(
-		context.Context, *runtimeapi.PortForwardRequest, ...grpc.CallOption,
-	) (*runtimeapi.PortForwardResponse, error)
-}
+// Runtime has the calls of the CRI. *cri.Client implements it.
+type Runtime = runtimeapi.RuntimeServiceClient
 
 // Settings configure a server.
 type Settings struct {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -17,19 +16,6 @@ import (
 	"github.com/podctl/podctl/runtime/machine"
 )
 
-// Runtime has the calls of the CRI that measure. *cri.Client implements it.
-type Runtime interface {
-	ListContainers(
-		context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption,
-	) (*runtimeapi.ListContainersResponse, error)
-	ListContainerStats(
-		context.Context, *runtimeapi.ListContainerStatsRequest, ...grpc.CallOption,
-	) (*runtimeapi.ListContainerStatsResponse, error)
-	ListPodSandbox(
-		context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption,
-	) (*runtimeapi.ListPodSandboxResponse, error)
-}
-
 // Groups reads cgroups. cgroup.Machine implements it.
 type Groups interface {
 	Usage(name string) (cgroup.Usage, error)
@@ -41,7 +27,7 @@ type Groups interface {
 
 // Settings configure a Meter. Every field is required.
 type Settings struct {
-	Runtime Runtime
+	Runtime runtimeapi.RuntimeServiceClient
 	Groups  Groups
 	// RuntimeProcess returns the id of the runtime's process.
 	RuntimeProcess func(context.Context) (int, error)

@@ -28,6 +28,8 @@ import (
 
 // lab is a machine with one running pod, one that has ended, and a container of another program.
 type lab struct {
+	runtimeapi.RuntimeServiceClient
+
 	now     time.Time
 	cpu     uint64
 	fails   error

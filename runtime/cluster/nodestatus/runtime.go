@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
 	utilversion "k8s.io/apimachinery/pkg/util/version"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -168,23 +167,10 @@ func imagesOf(images []*runtimeapi.Image) []v1.ContainerImage {
 	return all
 }
 
-// RuntimeClient are the calls of a Runtime.
-type RuntimeClient interface {
-	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
-	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
-}
-
-// ImageClient is the call of a Runtime that lists images.
-type ImageClient interface {
-	ListImages(
-		context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption,
-	) (*runtimeapi.ListImagesResponse, error)
-}
-
 // Runtime reads the state of the container runtime again and again. State may be called from any goroutine.
 type Runtime struct {
-	Client RuntimeClient
-	Images ImageClient
+	Client runtimeapi.RuntimeServiceClient
+	Images runtimeapi.ImageServiceClient
 	// Changed is called when a condition of the runtime has changed, and at its first answer. It must not block.
 	Changed func()
 

@@ -14,6 +14,9 @@ import (
 
 // fakeRuntime is a container runtime that counts its calls.
 type fakeRuntime struct {
+	runtimeapi.RuntimeServiceClient
+	runtimeapi.ImageServiceClient
+
 	mu                       sync.Mutex
 	up, network              bool
 	version                  string
