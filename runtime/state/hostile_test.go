@@ -400,7 +400,7 @@ func TestRemovalOfAClaimThatWasCutOff(t *testing.T) {
 // TestReservedLockNames checks that no pod can have the name of one of podctl's own locks.
 func TestReservedLockNames(t *testing.T) {
 	l := newLayout(t)
-	ports, err := l.Locks().Ports(t.Context())
+	ports, err := l.Locks().takeOwn(t.Context(), lockPorts, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,9 +26,13 @@ func (p Pod) lockFile() string { return p.layout.Locks().file(string(p.uid)) }
 // Names of podctl's own locks. They lie beside those of pods. A uid cannot contain an underscore (statedir.CheckName),
 // so the names cannot collide.
 const (
-	lockOwn       = "_"
-	lockIDs       = lockOwn + "ids"
-	lockPorts     = lockOwn + "ports"
+	lockOwn = "_"
+	lockIDs = lockOwn + "ids"
+	// lockPorts is taken from the check of used ports until new ones are recorded. A process may take it while it holds
+	// a pod's lock, but not the reverse.
+	lockPorts = lockOwn + "ports"
+	// lockNode is that of the admission of pods. A process may take it while it holds a pod's lock or the ports lock,
+	// but not the reverse.
 	lockNode      = lockOwn + "node"
 	lockObjects   = lockOwn + "objects"
 	lockWorkloads = lockOwn + "workloads"
@@ -58,18 +62,6 @@ func (s Locks) Pod(ctx context.Context, p Pod, notify func(holder string)) (*fil
 		)
 	}
 	return lock, err
-}
-
-// Ports locks the ports of the node, from the check of used ports until new ones are recorded. A process may take it
-// while it holds a pod's lock, but not the reverse.
-func (s Locks) Ports(ctx context.Context) (*filelock.Lock, error) {
-	return s.takeOwn(ctx, lockPorts, "the table of the node's ports")
-}
-
-// Node locks the admission of pods. A process may take it while it holds a pod's lock or the ports lock, but not the
-// reverse.
-func (s Locks) Node(ctx context.Context) (*filelock.Lock, error) {
-	return s.takeOwn(ctx, lockNode, "the admission of pods")
 }
 
 // IDs locks the ranges of user ids. A process may take it while it holds a pod's lock, but not the reverse.

@@ -51,21 +51,17 @@ func (l *Locker) ReservePorts(ctx context.Context, desired *podspec.Desired) (fr
 	if desired == nil || len(podspec.HostPorts(desired.Pod)) == 0 {
 		return func() {}, nil
 	}
-	return l.reserve(ctx, model.RefOf(desired.Pod), l.Layout.Locks().Ports)
+	return l.reserve(ctx, model.RefOf(desired.Pod), lockPorts, "the table of the node's ports")
 }
 
 // ReserveNode locks the admission between the check of the node's free resources and the record of this pod, after
 // which the caller calls free.
 func (l *Locker) ReserveNode(ctx context.Context, ref model.PodRef) (free func(), err error) {
-	return l.reserve(ctx, ref, l.Layout.Locks().Node)
+	return l.reserve(ctx, ref, lockNode, "the admission of pods")
 }
 
-func (l *Locker) reserve(
-	ctx context.Context, ref model.PodRef, take func(context.Context) (*filelock.Lock, error),
-) (free func(), err error) {
-	ctx, cancel := l.timeout(ctx)
-	defer cancel()
-	lock, err := take(ctx)
+func (l *Locker) reserve(ctx context.Context, ref model.PodRef, name, what string) (free func(), err error) {
+	lock, err := l.takeOwn(ctx, name, what)
 	if err != nil {
 		return nil, fmt.Errorf("pod %s: %w", ref, err)
 	}
