@@ -32,19 +32,11 @@ type listed struct {
 }
 
 func (l *listing) documents() []any {
-	documents := make([]any, 0, len(l.items))
-	for _, one := range l.items {
-		documents = append(documents, one.document)
-	}
-	return documents
+	return each(l.items, func(one listed) any { return one.document })
 }
 
 func (l *listing) states() []string {
-	states := make([]string, 0, len(l.items))
-	for _, one := range l.items {
-		states = append(states, one.state)
-	}
-	return states
+	return each(l.items, func(one listed) string { return one.state })
 }
 
 // document returns the document that -o json prints.
@@ -178,19 +170,20 @@ func (p *printer) printRows(header []string, rows [][]string, changed []bool) er
 }
 
 func cellsOf(rows []view.Row) [][]string {
-	cells := make([][]string, 0, len(rows))
-	for _, row := range rows {
-		cells = append(cells, row.Cells)
-	}
-	return cells
+	return each(rows, func(row view.Row) []string { return row.Cells })
 }
 
 func statesOf(rows []view.Row) []string {
-	states := make([]string, 0, len(rows))
-	for _, row := range rows {
-		states = append(states, row.State)
+	return each(rows, func(row view.Row) string { return row.State })
+}
+
+// each returns a value of each element. The result is never nil, so that an empty list is printed as [].
+func each[T, V any](list []T, of func(T) V) []V {
+	values := make([]V, 0, len(list))
+	for _, one := range list {
+		values = append(values, of(one))
 	}
-	return states
+	return values
 }
 
 // changed reports which states are not in the last output, and remembers the states. States have no elapsed times, so
