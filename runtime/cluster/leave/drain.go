@@ -3,6 +3,7 @@ package leave
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,22 +41,8 @@ type Leaver struct {
 	noted map[types.UID]string
 }
 
-// ForbiddenError reports that the credentials do not allow to delete the Node. Those of a node never do.
-type ForbiddenError struct {
-	Node string
-	Err  error
-}
-
-// Error returns the text of the error, with the command for an administrator.
-func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("the node is drained, but these credentials may not delete the Node: "+
-		"run `kubectl delete node %s`, "+
-		"and then `podctl agent leave` again, or use --kubeconfig with the file of an administrator: %s",
-		e.Node, apierror.Text(e.Err))
-}
-
-// Unwrap returns the refusal of the API server.
-func (e *ForbiddenError) Unwrap() error { return e.Err }
+// ErrForbidden reports that the credentials do not allow to delete the Node. Those of a node never do.
+var ErrForbidden = errors.New("these credentials may not delete the Node")
 
 // Drain makes the Node unschedulable, evicts its pods and waits until they have ended. Mirror pods and pods of
 // DaemonSets stay. A Node that does not exist is not an error.
@@ -67,13 +54,15 @@ func (l *Leaver) Drain(ctx context.Context) error {
 }
 
 // RemoveNode deletes the Node, and then all pods that are still bound to it, except mirror pods, which end with their
-// owner. It waits until the pods have ended. It returns a *ForbiddenError if the credentials do not allow that.
+// owner. It waits until the pods have ended. It returns ErrForbidden if the credentials do not allow that.
 func (l *Leaver) RemoveNode(ctx context.Context) error {
 	node, err := apiclient.Do[v1.Node](ctx, l.node(l.Client.Core.Get()))
 	if err == nil {
 		err = apiclient.Delete(ctx, l.node(l.Client.Core.Delete()), node.UID, nil)
 		if apierrors.IsForbidden(err) {
-			return &ForbiddenError{l.Node, err}
+			return fmt.Errorf("the node is drained, but %w: run `kubectl delete node %s`, "+
+				"and then `podctl agent leave` again, or use --kubeconfig with the file of an administrator: %s",
+				ErrForbidden, l.Node, apierror.Text(err))
 		}
 	}
 	if err != nil && !apierror.IsAbsent(err) {

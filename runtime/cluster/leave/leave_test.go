@@ -192,8 +192,7 @@ func TestRefusals(t *testing.T) {
 		if err := w.leaver.Drain(t.Context()); err != nil {
 			t.Error(err)
 		}
-		var forbidden *ForbiddenError
-		if err := w.leaver.RemoveNode(t.Context()); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), "kubectl delete node n1") {
+		if err := w.leaver.RemoveNode(t.Context()); !errors.Is(err, ErrForbidden) || !strings.Contains(err.Error(), "kubectl delete node n1") {
 			t.Errorf("%v", err)
 		}
 		if len(w.Objects("nodes")) != 1 || len(w.Pods()) != 0 {

@@ -37,7 +37,7 @@ func Leave(ctx context.Context, s *daemon.Leaving) error {
 		return err
 	}
 	if err = l.RemoveNode(ctx); err != nil {
-		if forbidden := (*leave.ForbiddenError)(nil); errors.As(err, &forbidden) {
+		if errors.Is(err, leave.ErrForbidden) {
 			return &daemon.NotRemovedError{Err: err}
 		}
 		return err
