@@ -74,16 +74,16 @@ func (n *node) newReferences(ctx context.Context, copies objects.Copies) *refere
 // one.
 func (n *node) runCollections(ctx context.Context, a *agent.Agent) {
 	layout, log := n.member.Layout, n.member.Log
-	services := references.Services{Collection: references.Collection{
+	services := references.Collection{
 		Client: n.client.Core, File: state.ClusterServices(layout), Confirm: n.guard.Confirm, Log: log,
-	}}
-	classes := references.RuntimeClasses{Collection: references.Collection{
+	}
+	classes := references.Collection{
 		Client: n.client.Node, File: state.ClusterClasses(layout), Confirm: n.guard.Confirm, Log: log,
 		Changed: func() { wakeClassUsers(ctx, a) },
-	}}
+	}
 	var both sync.WaitGroup
-	both.Go(func() { services.Run(ctx) })
-	both.Go(func() { classes.Run(ctx) })
+	both.Go(func() { references.KeepServices(ctx, services) })
+	both.Go(func() { references.KeepRuntimeClasses(ctx, classes) })
 	both.Wait()
 }
 

@@ -105,8 +105,11 @@ func TestServices(t *testing.T) {
 		TypeMeta: metav1.TypeMeta{Kind: "ServiceList", APIVersion: "v1"}, ListMeta: metav1.ListMeta{ResourceVersion: "5"},
 		Items: []v1.Service{serviceNamed("web", "10.0.0.1", "1"), serviceNamed("db", "10.0.0.2", "2")},
 	})
-	s := &Services{Collection{Client: c.client.Core, Confirm: apitest.Confirmed, File: state.ClusterServices(c.layout), Log: slog.New(slog.DiscardHandler)}}
-	defer c.run(s.Run)()
+	s := Collection{
+		Client: c.client.Core, Confirm: apitest.Confirmed, File: state.ClusterServices(c.layout),
+		Log: slog.New(slog.DiscardHandler),
+	}
+	defer c.run(func(ctx context.Context) { KeepServices(ctx, s) })()
 	hosts := func() string {
 		text, err := s.File.Read()
 		if err != nil || text == nil {
@@ -141,12 +144,12 @@ func TestFullDisk(t *testing.T) {
 		if err = os.WriteFile(layout.Root, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s := &Services{Collection{
+		s := Collection{
 			Confirm: apitest.Confirmed,
 			Client:  client.Core, File: state.ClusterServices(layout), Log: slog.New(slog.NewTextHandler(log, nil)),
-		}}
+		}
 		c := &collected{t: t}
-		defer c.run(s.Run)()
+		defer c.run(func(ctx context.Context) { KeepServices(ctx, s) })()
 		apitest.Sleep(time.Minute)
 		if n := strings.Count(log.String(), "cannot store the Services"); n != 1 {
 			t.Errorf("%d failures: %s", n, log)
@@ -185,11 +188,11 @@ func TestRuntimeClasses(t *testing.T) {
 		return fmt.Sprint(model.DecodeRuntimeClasses(text))
 	}
 	reported := make(chan string, 10)
-	s := &RuntimeClasses{Collection{
+	s := Collection{
 		Confirm: apitest.Confirmed,
 		Client:  c.client.Node, File: file, Log: slog.New(slog.DiscardHandler), Changed: func() { reported <- classes() },
-	}}
-	defer c.run(s.Run)()
+	}
+	defer c.run(func(ctx context.Context) { KeepRuntimeClasses(ctx, s) })()
 	close(c.answers)
 	for _, step := range []struct {
 		event string

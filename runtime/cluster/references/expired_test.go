@@ -51,8 +51,10 @@ func TestExpiredServices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, requests := expired(t)
 		layout := state.Layout{Root: t.TempDir(), LogRoot: t.TempDir()}
-		s := &Services{Collection{Client: set.Core, Confirm: apitest.Confirmed, File: state.ClusterServices(layout), Log: slog.New(slog.DiscardHandler)}}
-		go s.Run(t.Context())
+		go KeepServices(t.Context(), Collection{
+			Client: set.Core, Confirm: apitest.Confirmed, File: state.ClusterServices(layout),
+			Log: slog.New(slog.DiscardHandler),
+		})
 		checkRequests(t, requests)
 	})
 }

@@ -10,13 +10,11 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// RuntimeClasses keep the handlers of the cluster's RuntimeClasses in a file. Passes of pods that name one read it.
-type RuntimeClasses struct{ Collection }
-
-// Run keeps the file up to date until the context ends. It writes nothing before the API server has answered.
-func (c *RuntimeClasses) Run(ctx context.Context) {
+// KeepRuntimeClasses keeps the handlers of the cluster's RuntimeClasses in a file until the context ends. Passes of pods
+// that name one read it. It writes nothing before the API server has answered.
+func KeepRuntimeClasses(ctx context.Context, c Collection) {
 	all := collection[*nodev1.RuntimeClass]{
-		Collection: c.Collection, what: "the RuntimeClasses", resource: "runtimeclasses",
+		Collection: c, what: "the RuntimeClasses", resource: "runtimeclasses",
 		object: &nodev1.RuntimeClass{}, list: &nodev1.RuntimeClassList{}, part: partOfClass, encode: encodeClasses,
 	}
 	all.run(ctx)

@@ -9,13 +9,11 @@ import (
 	"github.com/podctl/podctl/runtime/service"
 )
 
-// Services keep the variables of the cluster's Services in a file. Containers that start read it.
-type Services struct{ Collection }
-
-// Run keeps the file up to date until the context ends. It writes nothing before the API server has answered.
-func (s *Services) Run(ctx context.Context) {
+// KeepServices keeps the variables of the cluster's Services in a file until the context ends. Containers that start
+// read it. It writes nothing before the API server has answered.
+func KeepServices(ctx context.Context, c Collection) {
 	all := collection[*v1.Service]{
-		Collection: s.Collection, what: "the Services", resource: "services",
+		Collection: c, what: "the Services", resource: "services",
 		object: &v1.Service{}, list: &v1.ServiceList{}, part: partOfService,
 		encode: func(services []*v1.Service) ([]byte, error) { return service.InCluster(services).Encode() },
 	}
