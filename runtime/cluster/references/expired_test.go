@@ -65,11 +65,7 @@ func TestExpiredObject(t *testing.T) {
 		set, requests := expired(t)
 		l := newLab(t, t.TempDir())
 		l.settings.Watch = Watcher{Client: set.Core, Confirm: apitest.Confirmed}.Watch
-		l.run()
-		defer func() {
-			l.stop()
-			<-l.done
-		}()
+		defer l.run().end()
 		d := podWith("1", "", "")
 		vol := v1.Volume{Name: "v"}
 		vol.Secret = &v1.SecretVolumeSource{SecretName: "one"}

@@ -1,7 +1,6 @@
 package references
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"sync"
@@ -80,22 +79,13 @@ func testWatch(t *testing.T) {
 	l := newLab(t, t.TempDir())
 	l.settings.Watch = watchOf(t, s).Watch
 	l.settings.Wake = func(uid types.UID) { woken <- uid }
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		l.Run(ctx)
-	}()
-	defer func() {
-		stop()
-		<-ended
-	}()
+	defer l.run().end()
 	d := podWith("1", "", "")
 	vol := v1.Volume{Name: "v"}
 	vol.Secret = &v1.SecretVolumeSource{SecretName: "one"}
 	d.Pod.Spec.Volumes = []v1.Volume{vol}
 	value := func() string {
-		with, err := l.Complete(ctx, d)
+		with, err := l.Complete(t.Context(), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,17 +127,8 @@ func testRefusedWatch(t *testing.T) {
 	s := &server{refuse: true}
 	l := newLab(t, t.TempDir())
 	l.settings.Watch = watchOf(t, s).Watch
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		l.Run(ctx)
-	}()
-	defer func() {
-		stop()
-		<-ended
-	}()
-	with, err := l.Complete(ctx, podWith("1", "one", ""))
+	defer l.run().end()
+	with, err := l.Complete(t.Context(), podWith("1", "one", ""))
 	why := with.Unread[podspec.ObjectName{Kind: podspec.KindConfigMap, Name: "one"}]
 	if err != nil || why.Reason == "" {
 		t.Errorf("%v %+v", err, with.Unread)
