@@ -16,6 +16,7 @@ import (
 	"github.com/podctl/podctl/podspec/input"
 	"github.com/podctl/podctl/podspec/load"
 	"github.com/podctl/podctl/runtime/agent/api"
+	"github.com/podctl/podctl/runtime/agent/owner"
 	"github.com/podctl/podctl/runtime/executor"
 	"github.com/podctl/podctl/runtime/model"
 )
@@ -127,7 +128,7 @@ func TestWatchOfPods(t *testing.T) {
 func TestCachedPods(t *testing.T) {
 	l := &countingLister{}
 	in := make(inbox)
-	s := newShownPods(&loopState{inbox: in, reconciler: newReconciler(nil, nil, false, nil, nil), world: World{Lister: l}}, func() {})
+	s := newShownPods(&loopState{inbox: in, reconciler: newReconciler(nil, owner.New(owner.Pods, false), nil, nil), world: World{Lister: l}}, func() {})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go func() {

@@ -42,12 +42,11 @@ type reconciler struct {
 }
 
 func newReconciler(
-	workers *podworkers.Workers, from []sources.Source, byHand bool,
-	read func(types.UID) (*Stored, error), resolved func(),
+	workers *podworkers.Workers, ledger *owner.Ledger, read func(types.UID) (*Stored, error), resolved func(),
 ) *reconciler {
-	r := &reconciler{
+	return &reconciler{
 		workers:        workers,
-		ledger:         owner.New(owner.Pods, byHand),
+		ledger:         ledger,
 		stored:         map[types.UID]Stored{},
 		unreadable:     map[types.UID]bool{},
 		kept:           map[types.UID]*podspec.Desired{},
@@ -55,10 +54,6 @@ func newReconciler(
 		read:           read,
 		notifyResolved: resolved,
 	}
-	for _, s := range from {
-		r.ledger.Add(s)
-	}
-	return r
 }
 
 // handleSourceUpdate handles an update of a source.

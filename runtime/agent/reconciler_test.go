@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/owner"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/agent/sources"
 	"github.com/podctl/podctl/runtime/model"
@@ -78,13 +79,13 @@ func end(k *reconciler, now float64, d *podspec.Desired, kind podworkers.Kind) {
 }
 
 func newTestReconciler(byHand bool, order ...string) *reconciler {
-	var from []sources.Source
+	ledger := owner.New(owner.Pods, byHand)
 	for _, name := range order {
-		from = append(from, named(name))
+		ledger.Add(named(name))
 	}
-	workers := podworkers.New(podworkers.Settings{ByUID: func(source string) bool { return source == apiSource }})
+	workers := podworkers.New(podworkers.Settings{ByUID: ledger.ByUID})
 	var k *reconciler
-	k = newReconciler(workers, from, byHand, func(uid types.UID) (*Stored, error) {
+	k = newReconciler(workers, ledger, func(uid types.UID) (*Stored, error) {
 		s, known := k.stored[uid]
 		if !known {
 			return nil, nil

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/podspec"
+	"github.com/podctl/podctl/runtime/agent/owner"
 	"github.com/podctl/podctl/runtime/agent/podworkers"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/sleep"
@@ -39,16 +40,14 @@ type loopState struct {
 }
 
 func newLoopState(w World, s Settings, resolved func()) *loopState {
-	byUID := map[string]bool{podspec.OwnerAPI: true}
+	ledger := owner.New(owner.Pods, s.Applied)
 	for _, source := range s.Sources {
-		byUID[source.Name()] = source.Rules().UIDs
+		ledger.Add(source)
 	}
-	workers := podworkers.New(podworkers.Settings{
-		Parallel: s.Parallel, Jitter: s.Random, ByUID: func(source string) bool { return byUID[source] },
-	})
+	workers := podworkers.New(podworkers.Settings{Parallel: s.Parallel, Jitter: s.Random, ByUID: ledger.ByUID})
 	return &loopState{
 		settings: s, world: w, inbox: make(inbox), log: newLogger(s.Log), metrics: newAgentMetrics(w.Client, s.Now),
-		workers: workers, reconciler: newReconciler(workers, s.Sources, s.Applied, w.Records.Read, resolved),
+		workers: workers, reconciler: newReconciler(workers, ledger, w.Records.Read, resolved),
 		running: map[types.UID]context.CancelFunc{}, last: map[types.UID]lastPass{}, facts: &nodeFacts{},
 	}
 }
