@@ -105,9 +105,10 @@ func (r *PullRecords) pullingPath(image string) string {
 // Read returns what is recorded about an image. image is its name in a manifest, and id that of the runtime.
 func (r *PullRecords) Read(image, id string) imageaccess.Image {
 	found := imageaccess.Image{Name: image}
+	// Another process may end the pull now. It writes the record before it removes the mark.
+	begun, failed := r.layout.dir().Exists(r.pullingPath(image))
 	text, err := r.layout.dir().Read(r.pulledPath(id), pullRecordMax)
 	if errors.Is(err, fs.ErrNotExist) {
-		begun, failed := r.layout.dir().Exists(r.pullingPath(image))
 		found.Pulled = begun || failed != nil
 		return found
 	}

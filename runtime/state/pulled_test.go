@@ -2,6 +2,7 @@ package state
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -118,4 +119,36 @@ func TestPullRecords(t *testing.T) {
 	must(r.Forget(id))
 	must(r.Forget(id))
 	check("an image that was removed", false, false)
+}
+
+// TestPullRecordsWhileAPullEnds checks that an image never looks preloaded while its pull ends.
+func TestPullRecordsWhileAPullEnds(t *testing.T) {
+	const image, id = "registry.local/app:1", "sha256:0123"
+	l := newLayout(t)
+	r := NewPullRecords(l)
+	for range 30 {
+		ended := make(chan error, 1)
+		if err := r.Begin(image, ""); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			ended <- errors.Join(r.Add(image, id, imageaccess.Of(nil), time.Unix(1, 0)), r.End(image, PullRecorded))
+		}()
+		for running := true; running; {
+			select {
+			case err := <-ended:
+				if err != nil {
+					t.Fatal(err)
+				}
+				running = false
+			default:
+				if !r.Read(image, id).Pulled {
+					t.Fatal("the image looks preloaded")
+				}
+			}
+		}
+		if err := r.Forget(id); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
