@@ -75,8 +75,7 @@ func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) 
 func (x *preparer) pull(
 	ctx context.Context, s *plan.Step, config *runtimeapi.PodSandboxConfig,
 ) (info images.Info, err error) {
-	before, _ := x.snapshot.Image(s.Image)
-	if err = x.pulls.Begin(s.Image, before.ID); err != nil {
+	if err = x.pulls.Begin(s.Image); err != nil {
 		return info, model.WithReason(model.ErrImagePull, err)
 	}
 	ended := func(context.Context) error { return nil }

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podctl/podctl/runtime/imageaccess"
 	"github.com/podctl/podctl/runtime/safefs"
@@ -76,18 +79,26 @@ const pullRecordPrefix = "sha256-"
 // Pods of the API server need the credentials of such a record. Without it, or if it is unreadable, they must pull.
 //
 // A file in the directory pulling marks a pull that has begun. Without a record it has the same effect, so that an
-// image is never taken for a preloaded one if podctl is killed during the pull.
+// image is never taken for a preloaded one if podctl is killed during the pull. The pulling processes lock the file
+// (flock), so that none removes the mark of another.
 type PullRecords struct {
 	layout Layout
 	mu     sync.Mutex
-	// pulling counts the pulls of this process by image. unrecorded has the images whose mark must stay.
-	pulling    map[string]int
-	unrecorded map[string]bool
+	// pulling has the pulls of this process by image.
+	pulling map[string]*pull
+}
+
+// pull is a pull of this process, or several ones of the same image.
+type pull struct {
+	count int
+	mark  *os.File
+	// unrecorded is set if the image may be present without a record, so that the mark must stay.
+	unrecorded bool
 }
 
 // NewPullRecords returns the records of the pulls. Each process needs only one for its pulls.
 func NewPullRecords(l Layout) *PullRecords {
-	return &PullRecords{layout: l, pulling: map[string]int{}, unrecorded: map[string]bool{}}
+	return &PullRecords{layout: l, pulling: map[string]*pull{}}
 }
 
 func (r *PullRecords) pulledDir() string {
@@ -98,8 +109,11 @@ func (r *PullRecords) pulledPath(id string) string {
 	return filepath.Join(r.pulledDir(), pullRecordPrefix+PulledName(id))
 }
 
+// pullingName is the directory of the marks.
+const pullingName = "pulling"
+
 func (r *PullRecords) pullingPath(image string) string {
-	return filepath.Join(r.layout.Root, imageManagerName, "pulling", pullRecordPrefix+PulledName(image))
+	return filepath.Join(r.layout.Root, imageManagerName, pullingName, pullRecordPrefix+PulledName(image))
 }
 
 // Read returns what is recorded about an image. image is its name in a manifest, and id that of the runtime.
@@ -120,23 +134,80 @@ func (r *PullRecords) Read(image, id string) imageaccess.Image {
 	return found
 }
 
-// Begin marks the begin of a pull. Without an error, End must follow. present is the runtime's ID of the image if it
-// has the image already.
-func (r *PullRecords) Begin(image, present string) error {
+// Begin marks the begin of a pull. Without an error, End must follow.
+func (r *PullRecords) Begin(image string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	path := r.pullingPath(image)
-	if r.pulling[image] == 0 && present != "" {
-		// A mark of an earlier process may belong to the present image.
-		marked, err := r.layout.dir().Exists(path)
-		r.unrecorded[image] = r.unrecorded[image] || marked || err != nil
+	p := r.pulling[image]
+	if p == nil {
+		mark, found, err := r.mark(image)
+		if err != nil {
+			return fmt.Errorf("recording that image %s is pulled: %w", image, safefs.Cause(err))
+		}
+		// A mark of another process, which may have been killed, may belong to a present image.
+		p = &pull{mark: mark, unrecorded: found}
+		r.pulling[image] = p
 	}
-	err := r.layout.dir().Replace(path+".tmp", path, imageaccess.Intent(image), 0o600, statedir.Volatile)
-	if err != nil {
-		return fmt.Errorf("recording that image %s is pulled: %w", image, safefs.Cause(err))
-	}
-	r.pulling[image]++
+	p.count++
 	return nil
+}
+
+// sharedMark ends a mark that a second process has found. The first one then keeps the mark if its pull fails, because
+// the second one may be killed, or end without a record.
+const sharedMark = '\n'
+
+// mark creates and locks the mark of an image. found is set if there was one.
+func (r *PullRecords) mark(image string) (mark *os.File, found bool, err error) {
+	dir, err := r.layout.dir().Make(0o700, 0o700, imageManagerName, pullingName)
+	if err != nil {
+		return nil, false, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	err = fs.ErrNotExist
+	for errors.Is(err, fs.ErrNotExist) { // Another process may remove the mark until it is locked.
+		mark, found, err = openMark(dir, filepath.Base(r.pullingPath(image)))
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	text := imageaccess.Intent(image)
+	if found {
+		text = append(text, sharedMark)
+	}
+	if _, err = mark.WriteAt(text, 0); err != nil {
+		if !found {
+			_ = r.unmark(image, mark)
+		}
+		return nil, false, errors.Join(err, mark.Close())
+	}
+	return mark, found, nil
+}
+
+func openMark(dir *safefs.Dir, name string) (mark *os.File, found bool, err error) {
+	mark, err = dir.OpenFile(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, 0o600)
+	if found = errors.Is(err, fs.ErrExist); found {
+		mark, err = dir.OpenFile(name, unix.O_RDWR, 0o600)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if err = lockMark(mark, unix.LOCK_SH); err != nil {
+		_ = mark.Close()
+	}
+	return mark, found, err
+}
+
+// lockMark locks an open mark. If it has been removed, it returns fs.ErrNotExist.
+func lockMark(mark *os.File, how int) error {
+	var stat unix.Stat_t
+	err := lockFile(mark, how)
+	if err == nil {
+		err = unix.Fstat(int(mark.Fd()), &stat)
+	}
+	if err == nil && stat.Nlink == 0 {
+		err = fs.ErrNotExist
+	}
+	return err
 }
 
 // PullEnd is the end of a pull.
@@ -154,22 +225,36 @@ const (
 func (r *PullRecords) End(image string, end PullEnd) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	switch end {
-	case PullFailed:
-	case PullRecorded:
-		delete(r.unrecorded, image)
-	case PullUnrecorded:
-		r.unrecorded[image] = true
+	p := r.pulling[image]
+	if end != PullFailed {
+		p.unrecorded = end == PullUnrecorded
 	}
-	if r.pulling[image]--; r.pulling[image] > 0 {
+	if p.count--; p.count > 0 {
 		return nil
 	}
 	delete(r.pulling, image)
-	if r.unrecorded[image] {
+	defer p.mark.Close() //nolint:errcheck // This frees the lock.
+	if p.unrecorded || end == PullFailed && isShared(image, p.mark) {
 		return nil
 	}
-	delete(r.unrecorded, image)
-	return safefs.Wrapf(safefs.Cause(r.layout.dir().Remove(r.pullingPath(image))), "recording the end of a pull")
+	return safefs.Wrapf(safefs.Cause(r.unmark(image, p.mark)), "recording the end of a pull")
+}
+
+func isShared(image string, mark *os.File) bool {
+	info, err := mark.Stat()
+	return err != nil || info.Size() > int64(len(imageaccess.Intent(image)))
+}
+
+// unmark removes a mark, unless another process pulls the image, too.
+func (r *PullRecords) unmark(image string, mark *os.File) error {
+	err := lockMark(mark, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil
+	}
+	if err == nil {
+		err = r.layout.dir().Remove(r.pullingPath(image))
+	}
+	return safefs.IgnoreMissing(err)
 }
 
 // Add records the credentials of a pull that succeeded.

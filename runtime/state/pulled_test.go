@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,28 +69,24 @@ func TestPullRecords(t *testing.T) {
 	}
 	add := func() { must(r.Add(image, id, imageaccess.Of(&own), time.Unix(1, 0))) }
 	check("at first", false, false)
-	must(r.Begin(image, "id"))
-	must(r.Begin(image, "id"))
+	must(r.Begin(image))
+	must(r.Begin(image))
 	check("two pulls", true, false)
 	must(r.End(image, PullFailed))
 	check("one has failed", true, false)
 	must(r.End(image, PullFailed))
 	check("both have failed", false, false)
-	must(r.Begin(image, ""))
+	must(r.Begin(image))
 	must(r.End(image, PullUnrecorded))
 	check("a pull without a record", true, false)
-	must(r.Begin(image, "id"))
+	must(r.Begin(image))
 	must(r.End(image, PullFailed))
 	check("a failed pull after it", true, false)
 	r = NewPullRecords(l)
-	must(r.Begin(image, "id"))
+	must(r.Begin(image))
 	must(r.End(image, PullFailed))
 	check("a failed pull of the next process", true, false)
-	next := NewPullRecords(l)
-	must(next.Begin(image, ""))
-	must(next.End(image, PullFailed))
-	check("a failed pull of an absent image", false, false)
-	must(r.Begin(image, "id"))
+	must(r.Begin(image))
 	add()
 	must(r.End(image, PullRecorded))
 	check("a pull", true, true)
@@ -121,6 +119,55 @@ func TestPullRecords(t *testing.T) {
 	check("an image that was removed", false, false)
 }
 
+// TestPullsOfTwoProcesses checks that no process removes the mark of another one, whichever begins or ends first. After
+// a failure the mark stays, because the other process may have ended without a record.
+func TestPullsOfTwoProcesses(t *testing.T) {
+	const image = "registry.local/app:1"
+	ends := []PullEnd{PullFailed, PullRecorded, PullUnrecorded}
+	for i := range 2 * len(ends) * len(ends) {
+		reversed, first, second := i%2 > 0, ends[i/2%len(ends)], ends[i/2/len(ends)]
+		l := newLayout(t)
+		both := []*PullRecords{NewPullRecords(l), NewPullRecords(l)}
+		err := errors.Join(both[0].Begin(image), both[1].Begin(image))
+		if reversed {
+			slices.Reverse(both)
+		}
+		err = errors.Join(err, both[0].End(image, first))
+		during := NewPullRecords(l).Read(image, "id").Pulled
+		err = errors.Join(err, both[1].End(image, second))
+		after := NewPullRecords(l).Read(image, "id").Pulled
+		if err != nil || !during || after != (second != PullRecorded) {
+			t.Errorf("%t, ends %d and %d: %v, marked %t and %t", reversed, first, second, err, during, after)
+		}
+	}
+}
+
+// TestMarksInParallel checks marks that are created while others remove them.
+func TestMarksInParallel(t *testing.T) {
+	const image = "registry.local/app:1"
+	l := newLayout(t)
+	var processes sync.WaitGroup
+	for range 4 {
+		processes.Go(func() {
+			r := NewPullRecords(l)
+			for range 50 {
+				err := r.Begin(image)
+				if !r.Read(image, "id").Pulled {
+					t.Error("a pull without a mark")
+				}
+				if err = errors.Join(err, r.End(image, PullRecorded)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	processes.Wait()
+	if NewPullRecords(l).Read(image, "id").Pulled {
+		t.Error("the mark stays")
+	}
+}
+
 // TestPullRecordsWhileAPullEnds checks that an image never looks preloaded while its pull ends.
 func TestPullRecordsWhileAPullEnds(t *testing.T) {
 	const image, id = "registry.local/app:1", "sha256:0123"
@@ -128,7 +175,7 @@ func TestPullRecordsWhileAPullEnds(t *testing.T) {
 	r := NewPullRecords(l)
 	for range 30 {
 		ended := make(chan error, 1)
-		if err := r.Begin(image, ""); err != nil {
+		if err := r.Begin(image); err != nil {
 			t.Fatal(err)
 		}
 		go func() {
