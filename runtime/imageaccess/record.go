@@ -155,15 +155,27 @@ func Decode(text []byte, id string) (*Record, error) {
 	return &r, nil
 }
 
-// Intent returns the file that marks a pull that has begun (kubelet: ImagePullIntent).
-func Intent(image string) []byte {
-	text, err := json.Marshal(struct {
-		metav1.TypeMeta `json:",inline"`
+// intent is the file that marks a pull that has begun (kubelet: ImagePullIntent).
+type intent struct {
+	metav1.TypeMeta `json:",inline"`
 
-		Image string `json:"image"`
-	}{metav1.TypeMeta{Kind: intentKind, APIVersion: version}, image})
+	Image string `json:"image"`
+}
+
+// Intent returns the text of the file that marks the pull of an image.
+func Intent(image string) []byte {
+	text, err := json.Marshal(intent{metav1.TypeMeta{Kind: intentKind, APIVersion: version}, image})
 	if err != nil {
 		return nil // Texts can be encoded.
 	}
 	return text
+}
+
+// DecodeIntent returns the image whose pull a file marks, or an empty string for a damaged file.
+func DecodeIntent(text []byte) (image string) {
+	var i intent
+	if err := json.Unmarshal(text, &i); err != nil || i.Kind != intentKind {
+		return ""
+	}
+	return i.Image
 }

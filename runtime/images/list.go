@@ -325,7 +325,8 @@ func (n Notes) Has(id string) bool { return n[state.PulledName(id)] }
 // Notes reads which images podctl pulled.
 func (s *Store) Notes() (Notes, error) { return s.pulled.List() }
 
-// listingTime is longer than the time between the list of the images and ForgetGone.
+// listingTime is longer than the time between the list of the images and ForgetGone, and than a runtime works on a
+// cancelled pull.
 const listingTime = 10 * time.Minute
 
 // ForgetGone forgets images that no longer exist. If another program pulls one of them again, it is not podctl's.
@@ -342,6 +343,14 @@ func (s *Store) ForgetGone(notes Notes, present []*Image) error {
 		errs = append(errs, s.pulled.Forget(name))
 	}
 	return errors.Join(errs...)
+}
+
+// SettlePulls records the images of killed pulls, so that no pod takes them for preloaded ones.
+func (s *Store) SettlePulls(ctx context.Context) error {
+	return s.records.Settle(time.Now().Add(-listingTime), func(image string) (string, error) {
+		info, _, err := Status(ctx, s.client.Images, image)
+		return info.ID, err
+	})
 }
 
 // FileSystem returns a directory of the file system with the runtime's images, or an empty string if the runtime does

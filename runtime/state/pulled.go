@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -255,6 +256,54 @@ func (r *PullRecords) unmark(image string, mark *os.File) error {
 		err = r.layout.dir().Remove(r.pullingPath(image))
 	}
 	return safefs.IgnoreMissing(err)
+}
+
+// Settle removes the marks of pulls that no process continues. If such an image is present, Settle first records it as
+// pulled with unknown credentials, because a pod may know it by another name (kubelet: PullManager.initialize). find
+// returns the runtime's ID of an image, or an empty string. Marks of absent images stay if the pull began after until,
+// because the runtime may still store the image.
+func (r *PullRecords) Settle(until time.Time, find func(image string) (id string, err error)) error {
+	dir, err := r.layout.dir().Open(imageManagerName, pullingName)
+	if err != nil {
+		return safefs.Wrapf(safefs.Cause(safefs.IgnoreMissing(err)), "reading the marks of pulls")
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	entries, err := dir.Entries()
+	errs := []error{err}
+	for _, entry := range entries {
+		mark, info, err := dir.OpenRegular(entry.Name())
+		if err != nil {
+			continue // Another process has removed it, or it is not a mark.
+		}
+		if err = lockMark(mark, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			errs = append(errs, r.settle(mark, info.ModTime().Before(until), find))
+		}
+		_ = mark.Close()
+	}
+	return safefs.Wrapf(safefs.Cause(errors.Join(errs...)), "ending interrupted pulls")
+}
+
+// settle settles one locked mark.
+func (r *PullRecords) settle(mark *os.File, old bool, find func(string) (string, error)) error {
+	text, err := io.ReadAll(io.LimitReader(mark, pullRecordMax))
+	if err != nil {
+		return err
+	}
+	image := imageaccess.DecodeIntent(text)
+	if filepath.Base(mark.Name()) != filepath.Base(r.pullingPath(image)) {
+		return nil // It is damaged, but still protects the image that it is named after.
+	}
+	id, err := find(image)
+	if err == nil && id == "" && !old {
+		return nil
+	}
+	if err == nil && id != "" {
+		err = r.Add(image, id, imageaccess.Credentials{}, time.Now())
+	}
+	if err != nil {
+		return err
+	}
+	return r.layout.dir().Remove(r.pullingPath(image))
 }
 
 // Add records the credentials of a pull that succeeded.

@@ -142,6 +142,62 @@ func TestPullsOfTwoProcesses(t *testing.T) {
 	}
 }
 
+// TestSettle checks marks of killed pulls. An image that is present gets a record with which no pod may use it without a
+// pull, also by another name. Marks of pulls under way, of new pulls of absent images, and damaged ones stay.
+func TestSettle(t *testing.T) {
+	const image, other, id = "registry.local/app:1", "registry.local/app@sha256:0123", "sha256:0123"
+	failed := errors.New("injected failure")
+	for name, c := range map[string]struct {
+		runs    bool // The pull has not ended.
+		id      string
+		err     error
+		old     bool
+		damaged bool
+		pulled  bool // The image counts as pulled, by its name and by another one.
+		stays   bool // The mark stays.
+	}{
+		"present":                 {id: id, pulled: true},
+		"absent":                  {old: true},
+		"absent, and new":         {stays: true},
+		"under way":               {runs: true, id: id, old: true, stays: true},
+		"the runtime fails":       {err: failed, old: true, stays: true},
+		"damaged":                 {damaged: true, id: id, old: true, stays: true},
+		"present, and not so new": {id: id, old: true, pulled: true},
+	} {
+		l := newLayout(t)
+		r := NewPullRecords(l)
+		err := r.Begin(image)
+		if !c.runs {
+			err = errors.Join(err, r.End(image, PullUnrecorded))
+		}
+		if c.damaged {
+			err = errors.Join(err, os.WriteFile(r.pullingPath(image), nil, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		until := time.Now().Add(-time.Hour)
+		if c.old {
+			until = time.Now().Add(time.Hour)
+		}
+		next := NewPullRecords(l)
+		err = next.Settle(until, func(string) (string, error) { return c.id, c.err })
+		if !errors.Is(err, c.err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := next.Read(other, id)
+		if got.Pulled != c.pulled || c.pulled && !(imageaccess.Policy{}).Unverified(got, nil) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if _, err = os.Stat(r.pullingPath(image)); (err == nil) != c.stays {
+			t.Errorf("%s: the mark: %v", name, err)
+		}
+	}
+	if err := NewPullRecords(newLayout(t)).Settle(time.Now(), nil); err != nil {
+		t.Errorf("without marks: %v", err)
+	}
+}
+
 // TestMarksInParallel checks marks that are created while others remove them.
 func TestMarksInParallel(t *testing.T) {
 	const image = "registry.local/app:1"

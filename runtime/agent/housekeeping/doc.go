@@ -1,5 +1,5 @@
 // Package housekeeping removes leftovers of the kept pods. It rotates full logs, and removes records of ended
-// containers, leftovers of deleted pods, and images when their disk is full.
+// containers, leftovers of deleted pods, marks of killed pulls, and images when their disk is full.
 //
 // Its inputs are the pods that the agent keeps, files, the state of the runtime, and the time. It removes objects and
 // logs a line for each. One task runs at a time, in parallel to the agent's loop. A pod that is locked by another
@@ -16,6 +16,7 @@
 // # Where a rule is
 //
 //	kubelet                                       here
+//	PullManager.initialize                        images.go: settlePulls
 //	Kubelet.StartGarbageCollection                schedule.go
 //	containerLogManager.rotateLogs                logs.go; runtime/gc
 //	containerGC.evictContainers, evictSandboxes   records.go; runtime/gc: Upkeep

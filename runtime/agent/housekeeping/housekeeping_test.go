@@ -201,6 +201,33 @@ func TestLogsAreRotated(t *testing.T) {
 	}
 }
 
+// TestKilledPullsAreSettled checks that the image of a killed pull is recorded once the runtime answers. Without such
+// pulls, there is no call.
+func TestKilledPullsAreSettled(t *testing.T) {
+	l := newLab(t, Settings{})
+	records := state.NewPullRecords(l.layout)
+	if calls, lines := l.calls(pullTask); len(calls) > 0 || lines != "" {
+		t.Errorf("without pulls: %v\n%s", calls, lines)
+	}
+	if err := errors.Join(records.Begin("i:1"), records.End("i:1", state.PullUnrecorded)); err != nil {
+		t.Fatal(err)
+	}
+	info, _, err := images.Status(t.Context(), l.client.Images, "i:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.server.Fail(runtimetest.Fault{Method: "ImageStatus", Times: 1, Err: errors.New("injected failure")})
+	if _, lines := l.calls(pullTask); !strings.Contains(lines, "injected failure") || records.Read("i@sha256:0", info.ID).Pulled {
+		t.Errorf("while the runtime fails: %s", lines)
+	}
+	if _, lines := l.calls(pullTask); lines != "" || !records.Read("i@sha256:0", info.ID).Pulled {
+		t.Errorf("the image looks preloaded: %s", lines)
+	}
+	if calls, lines := l.calls(pullTask); len(calls) > 0 || lines != "" {
+		t.Errorf("afterwards: %v\n%s", calls, lines)
+	}
+}
+
 // TestFilesOfContainersAreTrimmed checks that termination messages of kept pods are trimmed with the logs, so that they
 // take little disk space.
 func TestFilesOfContainersAreTrimmed(t *testing.T) {
@@ -451,12 +478,13 @@ func TestImagesStayWhileTheirUsersAreUnknown(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithItsContext checks that Run does nothing before the first task is due and ends with its context.
+// TestRunEndsWithItsContext checks that Run first looks only for killed pulls, and ends with its context.
 func TestRunEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		h := New(World{}, Settings{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+		store := images.NewStore(nil, state.Layout{Root: t.TempDir()})
+		h := New(World{Images: store}, Settings{Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 		go func() {
 			defer close(done)
 			h.Run(ctx, nil)

@@ -12,6 +12,9 @@ import (
 	"github.com/podctl/podctl/runtime/state"
 )
 
+// settlePulls records the images of killed pulls (kubelet: PullManager.initialize).
+func (h *Housekeeper) settlePulls(ctx context.Context) error { return h.world.Images.SettlePulls(ctx) }
+
 // removeImages records the present images, and removes unused ones that are old, and others when their disk is full.
 func (h *Housekeeper) removeImages(ctx context.Context) error {
 	if h.settings.Images.never() {

@@ -10,14 +10,17 @@ type task int
 
 // The tasks. If several are due at the same time, they run in this order.
 const (
-	logTask task = iota
+	pullTask task = iota
+	logTask
 	recordTask
 	imageTask
 	taskCount
 )
 
-// The periods of the kubelet (ContainerLogMonitorInterval, ContainerGCPeriod, ImageGCPeriod).
+// The periods of the kubelet (ContainerLogMonitorInterval, ContainerGCPeriod, ImageGCPeriod). Marks of killed pulls are
+// looked for as often as full logs, because the runtime may be absent when the agent starts.
 const (
+	pullsEach   = logsEach
 	logsEach    = 10 * time.Second
 	recordsEach = time.Minute
 	imagesEach  = 5 * time.Minute
@@ -32,6 +35,7 @@ type properties struct {
 // properties returns the properties of a task.
 func (c task) properties() properties {
 	return [taskCount]properties{
+		pullTask:   {pullsEach, time.Minute, (*Housekeeper).settlePulls},
 		logTask:    {logsEach, time.Minute, (*Housekeeper).rotateLogs},
 		recordTask: {recordsEach, 2 * time.Minute, (*Housekeeper).removeRecords},
 		imageTask:  {imagesEach, 5 * time.Minute, (*Housekeeper).removeImages},
@@ -44,19 +48,21 @@ type schedule struct {
 	start time.Time
 }
 
-// newSchedule starts a schedule at now. Images are checked early, because their age counts from the first check.
+// newSchedule starts a schedule at now. Images are checked early, because their age counts from the first check. Killed
+// pulls come first, before another pod may use their images.
 func newSchedule(now time.Time) *schedule {
 	s := &schedule{start: now}
 	for c := range taskCount {
 		s.due[c] = c.properties().each
 	}
 	s.due[imageTask] = logsEach
+	s.due[pullTask] = 0
 	return s
 }
 
 // next returns the next task and its time.
 func (s *schedule) next() (task, time.Time) {
-	first := logTask
+	first := pullTask
 	for c := range taskCount {
 		if s.due[c] < s.due[first] {
 			first = c
