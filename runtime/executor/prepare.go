@@ -53,7 +53,7 @@ func (x *preparer) applyCgroup() error {
 }
 
 // pullImage pulls one image, first with the pod's own credentials, and looks up the user it runs as. An interrupted
-// pull leaves nothing behind.
+// pull leaves only its mark.
 func (x *preparer) pullImage(ctx context.Context, s *plan.Step) (string, error) {
 	config, err := x.sandboxConfig(x.plan.Attempt)
 	if err != nil {
@@ -90,11 +90,14 @@ func (x *preparer) pull(
 	})
 	if err != nil {
 		err = pullReason(err)
-		// The error of an interrupted pull does not concern the image.
+		end := state.PullFailed
 		if ctx.Err() == nil {
 			x.checkpoint.noteFailure(s.Container, err)
+		} else {
+			// The error does not concern the image, which the runtime may just have stored.
+			end = state.PullUnrecorded
 		}
-		x.endPull(s.Image, state.PullFailed)
+		x.endPull(s.Image, end)
 	} else {
 		info, err = x.recordPull(ctx, s.Image, reply.Secret)
 	}

@@ -1,12 +1,15 @@
 package executor
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +17,10 @@ import (
 
 	"github.com/podctl/podctl/podspec"
 	"github.com/podctl/podctl/podspec/podspectest"
+	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/plan"
+	"github.com/podctl/podctl/runtime/runtimetest"
 )
 
 // pullLab applies pods of the API server with the image private.local/app:1, which the registry gives only to the user
@@ -45,6 +50,12 @@ func (l pullLab) pod(name, policy, secret, user string) *podspec.Desired {
 // not start, because the lab has no Services of a cluster.
 func (l pullLab) start(d *podspec.Desired) string {
 	l.t.Helper()
+	return l.startUntil(l.t.Context(), d)
+}
+
+// startUntil is start with a context for the pass.
+func (l pullLab) startUntil(ctx context.Context, d *podspec.Desired) string {
+	l.t.Helper()
 	in, s, err := l.observer.Input(l.t.Context(), model.RefOf(d.Pod), d, plan.Options{})
 	if err != nil {
 		l.t.Fatal(err)
@@ -59,7 +70,10 @@ func (l pullLab) start(d *podspec.Desired) string {
 	for i := range p.plan.Holds {
 		return pulls + "held " + string(p.plan.Holds[i].Reason) + ": " + p.plan.Holds[i].Message
 	}
-	outcome, err := p.run(Options{ClusterPods: true})
+	outcome, err := l.executor.Run(ctx, p.in, p.plan, p.snapshot, Options{ClusterPods: true, Report: l.note})
+	if ctx.Err() != nil {
+		return pulls + "cancelled"
+	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -113,4 +127,68 @@ func TestPrivateImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("usable", l.pod("preloaded", "Never", "", ""))
+}
+
+// TestPullsWithoutRecord checks that an image is not taken for a preloaded one if it was pulled, but podctl could not
+// record with which credentials.
+func TestPullsWithoutRecord(t *testing.T) {
+	const stranger = "pull ImageUnverified failed ErrImagePull"
+	for name, c := range map[string]struct {
+		pull func(l pullLab) string
+		want string
+	}{
+		"the image cannot be looked up": {pullLab.pullUnseen, "pull ImageAbsent failed ImageInspectError"},
+		"the record cannot be written":  {pullLab.pullUnwritten, "pull PullAlways usable"},
+		"the pull was cancelled":        {pullLab.pullCancelled, "pull ImageAbsent cancelled"},
+	} {
+		l := pullLab{newLab(t)}
+		if got := c.pull(l); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		if done, begun := l.records("pulled"), l.records("pulling"); begun != 1 {
+			t.Errorf("%s: %d records and %d marks", name, done, begun)
+		}
+		if got := l.start(l.pod("stranger", "IfNotPresent", "", "")); got != stranger {
+			t.Errorf("%s: a pod without the pull secret: %s", name, got)
+		}
+	}
+}
+
+// pullUnseen pulls the image, which the runtime then fails to describe.
+func (l pullLab) pullUnseen() string {
+	pulled := false
+	l.server.Fail(runtimetest.Fault{Method: "PullImage", Times: 1, Only: func(any) bool { pulled = true; return false }})
+	l.server.Fail(runtimetest.Fault{
+		Method: "ImageStatus", Times: 1, Err: errors.New("injected failure"), Only: func(any) bool { return pulled },
+	})
+	return l.start(l.pod("owner", "IfNotPresent", "one", "right"))
+}
+
+// pullUnwritten pulls the image while a directory is in the way of its record.
+func (l pullLab) pullUnwritten() string {
+	l.t.Helper()
+	owner := l.pod("owner", "Always", "one", "right")
+	l.start(owner)
+	found, err := filepath.Glob(filepath.Join(l.layout.Root, "image_manager", "pulled", "*"))
+	if err != nil || len(found) != 1 {
+		l.t.Fatal(found, err)
+	}
+	if err = errors.Join(os.Remove(found[0]), os.MkdirAll(found[0]+".tmp/x", 0o700)); err != nil {
+		l.t.Fatal(err)
+	}
+	return l.start(owner)
+}
+
+// pullCancelled pulls the image and gives up. The runtime does not notice, and stores the image.
+func (l pullLab) pullCancelled() string {
+	l.t.Helper()
+	ctx := l.server.ExpireAt(l.t.Context(), "", "PullImage", 1)
+	result := l.startUntil(ctx, l.pod("owner", "IfNotPresent", "one", "right"))
+	for range 1000 {
+		if _, stored, err := images.Status(l.t.Context(), l.client.Images, "private.local/app:1"); stored || err != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return result
 }
