@@ -327,11 +327,6 @@ func (r *PullRecords) Add(image, id string, c imageaccess.Credentials, now time.
 	return safefs.Wrapf(safefs.Cause(err), "recording the pull of image %s", image)
 }
 
-// Forget removes the record of an image that was removed.
-func (r *PullRecords) Forget(id string) error {
-	return safefs.Wrapf(safefs.Cause(r.layout.dir().Remove(r.pulledPath(id))), "removing the record of a pull")
-}
-
 // Prune removes the records of images that the runtime no longer has. present has the PulledNames of the others.
 // Records that were written after a time stay, because the image may have been pulled since the images were listed.
 func (r *PullRecords) Prune(present map[string]bool, until time.Time) error {

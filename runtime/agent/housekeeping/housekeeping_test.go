@@ -20,6 +20,7 @@ import (
 	"github.com/podctl/podctl/runtime/cri"
 	"github.com/podctl/podctl/runtime/criconfig"
 	"github.com/podctl/podctl/runtime/gc"
+	"github.com/podctl/podctl/runtime/imageaccess"
 	"github.com/podctl/podctl/runtime/images"
 	"github.com/podctl/podctl/runtime/logfile"
 	"github.com/podctl/podctl/runtime/model"
@@ -225,6 +226,24 @@ func TestKilledPullsAreSettled(t *testing.T) {
 	}
 	if calls, lines := l.calls(pullTask); len(calls) > 0 || lines != "" {
 		t.Errorf("afterwards: %v\n%s", calls, lines)
+	}
+}
+
+// TestRecordsOfNewerPullsStay checks that the removal of an image keeps the record of its pulls, because another pod may
+// have pulled it again meanwhile.
+func TestRecordsOfNewerPullsStay(t *testing.T) {
+	l := newLab(t, Settings{})
+	records := state.NewPullRecords(l.layout)
+	found, _, err := l.world.Images.List(t.Context())
+	if err != nil || len(found) != 1 {
+		t.Fatal(found, err)
+	}
+	err = records.Add("i:1", found[0].ID, imageaccess.Of(nil), time.Now())
+	if err = errors.Join(err, l.world.Images.Remove(t.Context(), found[0])); err != nil {
+		t.Fatal(err)
+	}
+	if calls, lines := l.calls(imageTask); len(calls) == 0 || lines != "" || !records.Read("i:1", found[0].ID).Pulled {
+		t.Errorf("the record is gone: %v\n%s", calls, lines)
 	}
 }
 
