@@ -365,14 +365,24 @@ func TestFullLogsAreRotated(t *testing.T) {
 // lockLogs locks the logs of a container like another process that rotates them.
 func (l *lab) lockLogs(ref model.PodRef) *os.File {
 	l.t.Helper()
+	lock, err := l.layout.Pod(ref.UID).LockLogs("a")
+	if err != nil || lock == nil {
+		l.t.Fatal(lock, err)
+	}
+	return lock
+}
+
+// lockDir locks the directory of the logs like a user who may read it.
+func (l *lab) lockDir(ref model.PodRef) {
+	l.t.Helper()
 	file, err := os.Open(filepath.Dir(l.log(ref, 0)))
 	if err == nil {
+		l.t.Cleanup(func() { _ = file.Close() })
 		err = unix.Flock(int(file.Fd()), unix.LOCK_EX)
 	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return file
 }
 
 // rotated returns how many rotated logs a container has.
@@ -386,7 +396,8 @@ func (l *lab) rotated(ref model.PodRef) int {
 }
 
 // TestRotationsThatFail checks that the log keeps its name if the runtime does not open a new one, because it continues
-// to write to the old file. Within one second a log is rotated once, and by one process at a time.
+// to write to the old file. Within one second a log is rotated once, and by one process at a time. Users who may read the
+// logs cannot prevent it.
 func TestRotationsThatFail(t *testing.T) {
 	l := newLab(t)
 	l.rotator.limits.Size = 1
@@ -420,6 +431,7 @@ func TestRotationsThatFail(t *testing.T) {
 		t.Errorf("in the same second: %v, the log has %q", err, read())
 	}
 	l.clock.Advance(time.Minute)
+	l.lockDir(ref)
 	busy := l.lockLogs(ref)
 	if err := l.rotator.Rotate(t.Context(), log); err != nil || read() != "second" {
 		t.Errorf("while another process rotates: %v, the log has %q", err, read())

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podctl/podctl/runtime/cri"
@@ -44,7 +42,8 @@ func NewRotator(w observe.World) *Rotator {
 // Rotate renames a full log, lets the runtime open a new one, and removes the oldest rotated logs. It needs no lock of
 // the pod. It does nothing while another process rotates the logs of the container.
 func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
-	logs := x.layout.Pod(log.Pod.UID).Logs(log.Pod.Namespace, log.Pod.Name)
+	pod := x.layout.Pod(log.Pod.UID)
+	logs := pod.Logs(log.Pod.Namespace, log.Pod.Name)
 	path, err := logs.File(log.Container, log.Attempt)
 	if err != nil {
 		return fmt.Errorf("rotating the log: %w", err)
@@ -54,33 +53,15 @@ func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	lock, err := lockLogs(dir)
+	lock, err := pod.LockLogs(log.Container)
 	if lock == nil {
-		return err
+		return safefs.Wrapf(err, "rotating the log: locking it")
 	}
 	defer lock.Close() //nolint:errcheck // This frees the lock.
 	if !x.limits.Full(path) {
 		return nil
 	}
 	return x.rotateIn(ctx, dir, filepath.Base(path), log.ContainerID)
-}
-
-// lockLogs locks the logs of a container against other rotations until the file is closed. It returns nil if they are
-// locked. The lock of the pod would not do: a pass can hold it for a long time, while containers go on writing.
-func lockLogs(dir *safefs.Dir) (*os.File, error) {
-	file, err := dir.Reader()
-	if err != nil {
-		return nil, fmt.Errorf("rotating the log: %w", err)
-	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if err == nil {
-		return file, nil
-	}
-	_ = file.Close()
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("rotating the log: locking %s: %w", dir.Path(), err)
 }
 
 // rotateIn rotates a log in its directory. If it was already rotated in this second, it does nothing, because the new

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podctl/podctl/runtime/filelock"
@@ -22,6 +24,38 @@ func (p Pod) Lock(ctx context.Context) (*filelock.Lock, error) {
 
 // lockFile is the file that a process locks while it works on the pod.
 func (p Pod) lockFile() string { return p.layout.Locks().file(string(p.uid)) }
+
+// LockLogs locks the logs of a container against other rotations until the file is closed. It returns nil if they are
+// locked. The lock of the pod would not do: a pass can hold it for a long time, while containers go on writing. Nor
+// would one on the logs, because other programs and users can read those, and thus could lock them.
+func (p Pod) LockLogs(container string) (*os.File, error) {
+	path, err := p.TerminationLogs(container).Dir()
+	if err != nil {
+		return nil, err
+	}
+	pod, err := p.Open(p.Dir())
+	if err != nil {
+		return nil, err
+	}
+	defer pod.Close() //nolint:errcheck // A handle on a directory.
+	// Containers without a termination message have no directory yet. A deleted pod gets none.
+	dir, err := pod.MakeSub(podDirMode, podDirMode, filepath.Base(filepath.Dir(path)), container)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close() //nolint:errcheck // A handle on a directory.
+	file, err := dir.Reader()
+	if err != nil {
+		return nil, err
+	}
+	if err = lockFile(file, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		return file, nil
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = nil
+	}
+	return nil, errors.Join(err, file.Close())
+}
 
 // Names of podctl's own locks. They lie beside those of pods. A uid cannot contain an underscore (statedir.CheckName),
 // so the names cannot collide.
