@@ -229,20 +229,10 @@ func (o *planOptions) noteMoves(sess *session.Session, found *selection.Found) e
 		return err
 	}
 	set := sess.Flags.Namespace + "/" + o.Set
-	var were []string
-	for _, d := range before.Pods {
-		were = append(were, d.Set)
-	}
-	for _, w := range before.Workloads {
-		were = append(were, w.Set)
-	}
-	for _, object := range before.Objects {
-		were = append(were, object.Set)
-	}
-	for i, key := range before.Names() {
-		if was := were[i]; was != "" && was != set && slices.Contains(here, key) {
+	before.Each(func(key state.ObjectKey, was string) {
+		if was != "" && was != set && slices.Contains(here, key) {
 			sess.IO.Note("note: %s moved from the set %s to the set %s", key, was, set)
 		}
-	}
+	})
 	return nil
 }

@@ -46,21 +46,25 @@ type Pruned struct {
 	Refused []*podspec.Desired
 }
 
-// Names returns the names of the content.
-func (c *Content) Names() []state.ObjectKey {
-	var names []state.ObjectKey
-	add := func(kind string, meta *metav1.ObjectMeta) {
-		names = append(names, state.ObjectKey{Namespace: meta.Namespace, Kind: kind, Name: meta.Name})
+// Each calls do with the name and the set of each pod, workload and object, in this order.
+func (c *Content) Each(do func(name state.ObjectKey, set string)) {
+	call := func(kind string, meta *metav1.ObjectMeta, set string) {
+		do(state.ObjectKey{Namespace: meta.Namespace, Kind: kind, Name: meta.Name}, set)
 	}
 	for _, d := range c.Pods {
-		add(KindPod, &d.Pod.ObjectMeta)
+		call(KindPod, &d.Pod.ObjectMeta, d.Set)
 	}
 	for _, w := range c.Workloads {
-		add(w.Kind(), w.Meta())
+		call(w.Kind(), w.Meta(), w.Set)
 	}
 	for _, o := range c.Objects {
-		add(o.Kind(), o.Meta())
+		call(o.Kind(), o.Meta(), o.Set)
 	}
+}
+
+// Names returns the names of the content, in the order of Each.
+func (c *Content) Names() (names []state.ObjectKey) {
+	c.Each(func(name state.ObjectKey, _ string) { names = append(names, name) })
 	return names
 }
 
