@@ -8,9 +8,6 @@ import (
 // ClearScreen moves the cursor to the first corner and clears the screen.
 const ClearScreen = "\x1b[H\x1b[2J"
 
-// ClearLine moves the cursor to the beginning of the line and clears the line.
-const ClearLine = "\r\x1b[K"
-
 // WatchInterval is the time between two checks of a watch.
 const WatchInterval = time.Second
 
