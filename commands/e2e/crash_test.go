@@ -424,6 +424,10 @@ func (l *crashLab) files(dir string) []string {
 			// remove the image, like images that others pulled.
 			return fs.SkipDir
 		}
+		if path == filepath.Join(l.stateDir, "image_manager") && !l.crash.agent {
+			// After a kill, the mark of a pull stays until an agent settles it (TestSettle). It protects the image.
+			return fs.SkipDir
+		}
 		if path == filepath.Join(l.stateDir, "node") || (path != dir && path == l.logRoot) {
 			return fs.SkipDir
 		}
