@@ -150,8 +150,8 @@ func recorded(r *record, name string, amount int64) (*model.DeviceSet, *model.De
 	return &model.DeviceSet{Resource: name, IDs: ids, Allocated: true}, nil
 }
 
-// pick chooses healthy devices: first those that init containers of the pod leave, then those that the plugin prefers, then
-// any.
+// pick chooses healthy devices: first those that init containers of the pod leave, then those that the plugin prefers,
+// then any.
 func (c *chooser) pick(ctx context.Context, r *resource, name string, amount int64) ([]string, *model.DeviceFault) {
 	sick := func(id string) bool { return !r.devices[id].healthy }
 	picked := take(nil, slices.DeleteFunc(sets.List(c.reusable[name]), sick), amount)

@@ -130,7 +130,8 @@ func decode(text []byte) (records, []string, error) {
 		if err = proto.Unmarshal(e.AllocResp, response); err != nil {
 			return records{}, nil, fmt.Errorf("the devices of container %s: %w", e.ContainerName, err)
 		}
-		all[key{types.UID(e.PodUID), e.ContainerName, e.ResourceName}] = &record{devices: e.DeviceIDs, response: response}
+		k := key{types.UID(e.PodUID), e.ContainerName, e.ResourceName}
+		all[k] = &record{devices: e.DeviceIDs, response: response}
 	}
 	return all, slices.Sorted(maps.Keys(stored.Registered)), nil
 }

@@ -31,8 +31,8 @@ func (m *Manager) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// deprecation is a file that a kubelet leaves in the directory. Plugins that use the kubelet's package for plugins do not
-// register beside it (v1beta1.Stub.Register).
+// deprecation is a file that a kubelet leaves in the directory. Plugins that use the kubelet's package for plugins do
+// not register beside it (v1beta1.Stub.Register).
 const deprecation = "DEPRECATION"
 
 // RemoveSockets removes the sockets in the directory of the plugins. Plugins then notice that the agent has restarted,

@@ -305,8 +305,8 @@ func Find(images []*Image, name string) (*Image, error) {
 	return nil, fmt.Errorf("%q is the prefix of %d image ids; give more characters", name, len(begins))
 }
 
-// Remove removes an image with all its names, because the CRI cannot remove a single name. The record of its pulls stays
-// until ForgetGone, because it may already be that of a newer pull.
+// Remove removes an image with all its names, because the CRI cannot remove a single name. The record of its pulls
+// stays until ForgetGone, because it may already be that of a newer pull.
 func (s *Store) Remove(ctx context.Context, img *Image) error {
 	_, err := s.client.Images.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{
 		Image: &runtimeapi.ImageSpec{Image: img.ID},

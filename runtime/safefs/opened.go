@@ -84,8 +84,8 @@ func (d opened) Entries() ([]fs.DirEntry, error) {
 	return entries, errors.Join(err, file.Close())
 }
 
-// EachName visits the names in the directory in any order until a visit fails. It holds few of them in memory, because a
-// container can create millions.
+// EachName visits the names in the directory in any order until a visit fails. It holds few of them in memory, because
+// a container can create millions.
 func (d opened) EachName(visit func(name string) error) error {
 	file, err := d.Reader()
 	if err != nil {

@@ -276,7 +276,7 @@ func (r *PullRecords) Settle(until time.Time, find func(image string) (id string
 			continue // Another process has removed it, or it is not a mark.
 		}
 		if err = lockMark(mark, unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			errs = append(errs, r.settle(mark, info.ModTime().Before(until), find))
+			errs = append(errs, r.settle(mark, info.ModTime(), until, find))
 		}
 		_ = mark.Close()
 	}
@@ -284,7 +284,7 @@ func (r *PullRecords) Settle(until time.Time, find func(image string) (id string
 }
 
 // settle settles one locked mark.
-func (r *PullRecords) settle(mark *os.File, old bool, find func(string) (string, error)) error {
+func (r *PullRecords) settle(mark *os.File, begun, until time.Time, find func(string) (string, error)) error {
 	text, err := io.ReadAll(io.LimitReader(mark, pullRecordMax))
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (r *PullRecords) settle(mark *os.File, old bool, find func(string) (string,
 		return nil // It is damaged, but still protects the image that it is named after.
 	}
 	id, err := find(image)
-	if err == nil && id == "" && !old {
+	if err == nil && id == "" && !begun.Before(until) {
 		return nil
 	}
 	if err == nil && id != "" {

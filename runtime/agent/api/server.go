@@ -130,8 +130,8 @@ func ForHosts(names []string, next http.Handler) http.Handler {
 	})
 }
 
-// Listen creates a socket that only its owner can use, and its directory. Other users cannot reach the socket before its
-// mode is set, because they may not enter the state directory.
+// Listen creates a socket that only its owner can use, and its directory. Other users cannot reach the socket before
+// its mode is set, because they may not enter the state directory.
 func Listen(ctx context.Context, socket string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(socket), 0o750); err != nil {
 		return nil, err

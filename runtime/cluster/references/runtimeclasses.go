@@ -10,8 +10,8 @@ import (
 	"github.com/podctl/podctl/runtime/model"
 )
 
-// KeepRuntimeClasses keeps the handlers of the cluster's RuntimeClasses in a file until the context ends. Passes of pods
-// that name one read it. It writes nothing before the API server has answered.
+// KeepRuntimeClasses keeps the handlers of the cluster's RuntimeClasses in a file until the context ends. Passes of
+// pods that name one read it. It writes nothing before the API server has answered.
 func KeepRuntimeClasses(ctx context.Context, c Collection) {
 	all := collection[*nodev1.RuntimeClass]{
 		Collection: c, what: "the RuntimeClasses", resource: "runtimeclasses",
