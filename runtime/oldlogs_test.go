@@ -12,6 +12,7 @@ import (
 	"github.com/podctl/podctl/runtime/gc"
 	"github.com/podctl/podctl/runtime/model"
 	"github.com/podctl/podctl/runtime/runtimetest"
+	"github.com/podctl/podctl/runtime/state"
 )
 
 // logNames returns the logs of a container, and the links to logs.
@@ -89,7 +90,7 @@ func TestPruneRotatesFullLogs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rotating, err := pod.LockLogs("a")
+	rotating, err := state.LockLogs(pod, "a")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestPrivateImages(t *testing.T) {
 // TestPullsWithoutRecord checks that an image is not taken for a preloaded one if it was pulled, but podctl could not
 // record with which credentials.
 func TestPullsWithoutRecord(t *testing.T) {
-	const stranger = "pull ImageUnverified failed ErrImagePull"
+	const other = "pull ImageUnverified failed ErrImagePull"
 	for name, c := range map[string]struct {
 		pull func(l pullLab) string
 		want string
@@ -148,7 +148,7 @@ func TestPullsWithoutRecord(t *testing.T) {
 		if done, begun := l.records("pulled"), l.records("pulling"); begun != 1 {
 			t.Errorf("%s: %d records and %d marks", name, done, begun)
 		}
-		if got := l.start(l.pod("stranger", "IfNotPresent", "", "")); got != stranger {
+		if got := l.start(l.pod("other", "IfNotPresent", "", "")); got != other {
 			t.Errorf("%s: a pod without the pull secret: %s", name, got)
 		}
 	}

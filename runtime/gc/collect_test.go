@@ -365,7 +365,7 @@ func TestFullLogsAreRotated(t *testing.T) {
 // lockLogs locks the logs of a container like another process that rotates them.
 func (l *lab) lockLogs(ref model.PodRef) *os.File {
 	l.t.Helper()
-	lock, err := l.layout.Pod(ref.UID).LockLogs("a")
+	lock, err := state.LockLogs(l.layout.Pod(ref.UID), "a")
 	if err != nil || lock == nil {
 		l.t.Fatal(lock, err)
 	}

@@ -53,7 +53,7 @@ func (x *Rotator) Rotate(ctx context.Context, log *RunLog) error {
 		return fmt.Errorf("rotating the log: %w", err)
 	}
 	defer dir.Close() //nolint:errcheck // A handle on a directory.
-	lock, err := pod.LockLogs(log.Container)
+	lock, err := state.LockLogs(pod, log.Container)
 	if lock == nil {
 		return safefs.Wrapf(err, "rotating the log: locking it")
 	}

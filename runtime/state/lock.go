@@ -28,7 +28,7 @@ func (p Pod) lockFile() string { return p.layout.Locks().file(string(p.uid)) }
 // LockLogs locks the logs of a container against other rotations until the file is closed. It returns nil if they are
 // locked. The lock of the pod would not do: a pass can hold it for a long time, while containers go on writing. Nor
 // would one on the logs, because other programs and users can read those, and thus could lock them.
-func (p Pod) LockLogs(container string) (*os.File, error) {
+func LockLogs(p Pod, container string) (*os.File, error) {
 	path, err := p.TerminationLogs(container).Dir()
 	if err != nil {
 		return nil, err

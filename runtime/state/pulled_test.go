@@ -115,7 +115,7 @@ func TestPullRecords(t *testing.T) {
 	check("an image that is gone", false, false)
 }
 
-// TestPullsOfTwoProcesses checks that no process removes the mark of another one, whichever begins or ends first. After
+// TestPullsOfTwoProcesses checks that no process removes the mark of another one, in any order of their begins and ends. After
 // a failure the mark stays, because the other process may have ended without a record.
 func TestPullsOfTwoProcesses(t *testing.T) {
 	const image = "registry.local/app:1"
