@@ -56,7 +56,7 @@ func (l pullLab) start(d *podspec.Desired) string {
 // startUntil is start with a context for the pass.
 func (l pullLab) startUntil(ctx context.Context, d *podspec.Desired) string {
 	l.t.Helper()
-	in, s, err := l.observer.Input(l.t.Context(), model.RefOf(d.Pod), d, plan.Options{})
+	in, s, err := l.observer.Input(ctx, model.RefOf(d.Pod), d, plan.Options{})
 	if err != nil {
 		l.t.Fatal(err)
 	}
