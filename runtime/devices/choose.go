@@ -133,10 +133,9 @@ func unreported(name string, p *plugin) *model.DeviceFault {
 
 // unlisted is the fault of a container whose devices were not reported since the start of the agent.
 func unlisted(r *record, name string, reported map[string]device) *model.DeviceFault {
-	ids := slices.DeleteFunc(r.ids(), func(id string) bool { _, listed := reported[id]; return listed })
 	return &model.DeviceFault{Resource: name, Message: fmt.Sprintf(
 		"the container has devices of %s that the plugin has not reported since the agent started: %q; "+
-			"delete the pod to use other ones", name, ids)}
+			"delete the pod to use other ones", name, r.missing(reported))}
 }
 
 // recorded returns the devices that a container has.

@@ -40,6 +40,11 @@ func (r *record) ids() []string {
 	return sets.List(all)
 }
 
+// missing returns the devices that a plugin has not reported.
+func (r *record) missing(reported map[string]device) []string {
+	return slices.DeleteFunc(r.ids(), func(id string) bool { _, listed := reported[id]; return listed })
+}
+
 // numa returns the NUMA nodes of a device.
 func (r *record) numa(id string) (nodes []int64) {
 	for _, node := range slices.Sorted(maps.Keys(r.devices)) {
@@ -74,9 +79,8 @@ func (r records) of(pod types.UID, container string) records {
 
 // confirm notes the records whose devices a plugin has reported.
 func (r records) confirm(resource string, reported map[string]device) {
-	missing := func(id string) bool { _, listed := reported[id]; return !listed }
 	for k, rec := range r {
-		if k.resource == resource && rec.response != nil && !rec.known && !slices.ContainsFunc(rec.ids(), missing) {
+		if k.resource == resource && rec.response != nil && !rec.known && len(rec.missing(reported)) == 0 {
 			r[k] = &record{devices: rec.devices, response: rec.response, known: true}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -170,25 +169,17 @@ func (c *copier) directory(info fs.FileInfo, at *place, children func(*os.File) 
 	return at.wrap("setting the mode of", c.setAttributes(out, info.Mode()))
 }
 
-// namesAtOnce is the number of directory entries held in memory.
-const namesAtOnce = 256
-
 // children visits the entries of a directory.
 func children(src *os.File, at *place, visit func(name string) error) error {
-	for {
-		names, err := src.Readdirnames(namesAtOnce)
-		for _, name := range names {
-			if failed := visit(name); failed != nil {
-				return failed
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	for name, err := range safefs.Names(src) {
 		if err != nil {
 			return at.wrap("reading", err)
 		}
+		if err = visit(name); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 func tooDeep(at *place) error {

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podctl/podctl/runtime/safefs"
 )
 
 // nest creates nested directories, deeper than a path can name.
@@ -260,13 +262,13 @@ func TestACopyIntoItselfEnds(t *testing.T) {
 // TestLargeDirectoriesAreCopied checks directories whose names are read in several parts.
 func TestLargeDirectoriesAreCopied(t *testing.T) {
 	src, dst := t.TempDir(), t.TempDir()
-	for i := range 3*namesAtOnce + 1 {
+	for i := range 3*safefs.NamesAtOnce + 1 {
 		make1(t, fmt.Sprintf("%s/tree/%d", src, i), "", 0o600)
 	}
 	if err := Copy(t.Context(), opened(t, src+"/tree"), opened(t, dst), "tree", Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if entries, err := os.ReadDir(dst + "/tree"); err != nil || len(entries) != 3*namesAtOnce+1 {
+	if entries, err := os.ReadDir(dst + "/tree"); err != nil || len(entries) != 3*safefs.NamesAtOnce+1 {
 		t.Errorf("%d files (%v)", len(entries), err)
 	}
 }

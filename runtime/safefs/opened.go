@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,26 +85,38 @@ func (d opened) Entries() ([]fs.DirEntry, error) {
 	return entries, errors.Join(err, file.Close())
 }
 
-// EachName visits the names in the directory in any order until a visit fails. It holds few of them in memory, because
-// a container can create millions.
-func (d opened) EachName(visit func(name string) error) error {
-	file, err := d.Reader()
-	if err != nil {
-		return err
-	}
-	defer file.Close() //nolint:errcheck // A handle on a directory.
-	for {
-		names, err := file.Readdirnames(namesMax)
-		for _, name := range names {
-			if failed := visit(name); failed != nil {
-				return failed
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+// Names returns the names in the directory in any order, and the error that ends them.
+func (d opened) Names() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		file, err := d.Reader()
 		if err != nil {
-			return err
+			yield("", err)
+			return
+		}
+		defer file.Close() //nolint:errcheck // A handle on a directory.
+		Names(file)(yield)
+	}
+}
+
+// NamesAtOnce is how many names of a directory Names holds in memory. A container can create millions.
+const NamesAtOnce = 256
+
+// Names returns the names in an open directory in any order, and the error that ends them.
+func Names(dir *os.File) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for {
+			names, err := dir.Readdirnames(NamesAtOnce)
+			for _, name := range names {
+				if !yield(name, nil) {
+					return
+				}
+			}
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					yield("", err)
+				}
+				return
+			}
 		}
 	}
 }

@@ -304,10 +304,10 @@ func TestMakeAllWhileDirectoriesAreSwapped(t *testing.T) {
 	}
 }
 
-// TestEachName checks that each name is visited once, and that an error ends the visits.
-func TestEachName(t *testing.T) {
+// TestNames checks that each name is returned once, and that a loop can end early.
+func TestNames(t *testing.T) {
 	path := t.TempDir()
-	for i := range 2*namesMax + 1 {
+	for i := range 2*NamesAtOnce + 1 {
 		if err := os.WriteFile(filepath.Join(path, strconv.Itoa(i)), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -318,11 +318,35 @@ func TestEachName(t *testing.T) {
 	}
 	defer d.Close() //nolint:errcheck // A handle on a directory.
 	seen := map[string]int{}
-	if err = d.EachName(func(name string) error { seen[name]++; return nil }); err != nil || len(seen) != 2*namesMax+1 {
-		t.Errorf("%d names, %v", len(seen), err)
+	for name, err := range d.Names() {
+		if seen[name]++; err != nil || seen[name] > 1 {
+			t.Errorf("%q %d times, %v", name, seen[name], err)
+		}
 	}
-	visits, enough := 0, errors.New("enough")
-	if err = d.EachName(func(string) error { visits++; return enough }); !errors.Is(err, enough) || visits != 1 {
-		t.Errorf("%d visits, %v", visits, err)
+	if len(seen) != 2*NamesAtOnce+1 {
+		t.Errorf("%d names", len(seen))
+	}
+	visits := 0
+	for _, err := range d.Names() {
+		if visits++; err != nil || visits == 2 {
+			break
+		}
+	}
+	if visits != 2 {
+		t.Errorf("%d visits", visits)
+	}
+	file, err := os.Open(filepath.Join(path, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close() //nolint:errcheck // It was only read.
+	failures := 0
+	for name, err := range Names(file) {
+		if failures++; name != "" || err == nil {
+			t.Errorf("a file has the name %q, %v", name, err)
+		}
+	}
+	if failures != 1 {
+		t.Errorf("%d errors", failures)
 	}
 }

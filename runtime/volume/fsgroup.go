@@ -35,9 +35,13 @@ func applyGroup(dir *safefs.Dir, group int, bits fs.FileMode, depth int) error {
 	if depth < 0 {
 		return fmt.Errorf("it has more than %d directories inside each other", depthMax)
 	}
-	err := dir.EachName(func(name string) error { return applyGroupTo(dir, name, group, bits, depth) })
-	if err != nil {
-		return err
+	for name, err := range dir.Names() {
+		if err == nil {
+			err = applyGroupTo(dir, name, group, bits, depth)
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return dir.Give(group, bits|groupDirBits)
 }
